@@ -1,0 +1,29 @@
+"""Failures that a user can cause and mend; every message is one sentence for them."""
+
+
+class EngineError(Exception):
+    """An expected failure: its text names the offending value and what would be right."""
+
+
+class ConfigError(EngineError):
+    """A model's sizes contradict each other or are out of range."""
+
+
+class CheckpointError(EngineError):
+    """A model on disk cannot be read: missing, damaged, or of an unknown kind."""
+
+
+class TokenizerError(EngineError):
+    """A vocabulary is damaged, or a token id lies outside of it."""
+
+
+class TrainingError(EngineError):
+    """A training cannot start or go on: its data or its settings are unusable."""
+
+
+class ContextFullError(EngineError):
+    """The context limit is reached; nothing more can be appended."""
+
+
+class CancelledError(EngineError):
+    """The pass was given up between two layers because something newer is wanted."""

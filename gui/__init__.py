@@ -1,0 +1,1 @@
+"""The desktop window: it shows what the engine computed and asks for more."""
