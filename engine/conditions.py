@@ -1,0 +1,55 @@
+"""What a pass is run under: changing any of it means starting again at position 0."""
+
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from engine.errors import ConfigError
+
+Mask = Literal["causal", "window", "none"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conditions:
+    """Which keys a query may see, which heads are silent, whether positions are supplied.
+
+    `window` (queries see that many positions, their own included) and `sinks` (the first
+    positions, visible to everyone after them) count only under the mask "window", and are 0
+    otherwise, so that two equal conditions compare equal.
+
+    Raises:
+        ConfigError: the mask is unknown, or the window is smaller than 1.
+    """
+
+    mask: Mask = "causal"
+    window: int = 0
+    sinks: int = 0
+    heads_off: frozenset[tuple[int, int]] = frozenset()
+    positions: bool = True
+
+    def __post_init__(self) -> None:
+        if self.mask not in get_args(Mask):
+            raise ConfigError(
+                f"the mask {self.mask!r} is unknown; use one of {', '.join(get_args(Mask))}."
+            )
+        if self.mask != "window":
+            object.__setattr__(self, "window", 0)
+            object.__setattr__(self, "sinks", 0)
+        elif self.window < 1 or self.sinks < 0:
+            raise ConfigError(
+                f"a window of {self.window} positions with {self.sinks} first ones is not "
+                "possible; the window must be 1 or more and the first ones 0 or more."
+            )
+
+    @property
+    def append_only(self) -> bool:
+        """Whether rows that were computed stay true when the text grows."""
+        return self.mask != "none"
+
+    def visible(self, query: Any, key: Any) -> Any:  # noqa: ANN401 - numpy or torch alike
+        """Which keys may be seen: boolean, the broadcast shape of the two position arrays."""
+        if self.mask == "none":
+            return (query >= 0) & (key >= 0)
+        seen = key <= query
+        if self.mask == "window":
+            seen = seen & ((key > query - self.window) | (key < self.sinks))
+        return seen

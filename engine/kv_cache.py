@@ -1,0 +1,62 @@
+"""The KV cache: keys and values of every position so far, for all layers, allocated once."""
+
+import torch
+from torch import Tensor
+
+from engine.config import ModelConfig
+from engine.errors import ContextFullError
+
+
+class KVCache:
+    """Owns two tensors [L, G, max_seq_len, D] and one length, which the model advances.
+
+    A pass writes each layer's new rows behind the length and reads everything up to its own
+    end; `advance` then makes them part of the cache. A pass that is given up half-way leaves
+    the length where it was, so nothing has to be undone.
+    """
+
+    def __init__(self, config: ModelConfig, dtype: torch.dtype = torch.float32) -> None:
+        shape = (config.n_layer, config.n_kv_head, config.max_seq_len, config.head_dim)
+        self.k = torch.empty(shape, dtype=dtype)
+        self.v = torch.empty(shape, dtype=dtype)
+        self.length = 0
+
+    @property
+    def capacity(self) -> int:
+        """How many positions fit."""
+        return self.k.shape[2]
+
+    def write(self, layer: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        """Store a layer's new rows [G, T, D]; return all its keys and values [G, S, D].
+
+        Raises:
+            ContextFullError: the new rows would pass the capacity.
+        """
+        end = self.length + k.shape[-2]
+        if end > self.capacity:
+            raise ContextFullError(
+                f"{end} tokens do not fit into a context of {self.capacity}; shorten the text."
+            )
+        self.k[layer, :, self.length : end] = k
+        self.v[layer, :, self.length : end] = v
+        return self.k[layer, :, :end], self.v[layer, :, :end]
+
+    def advance(self, n_tokens: int) -> None:
+        """Make the rows that every layer has just written part of the cache."""
+        self.length += n_tokens
+
+    def rewind(self, length: int) -> None:
+        """Forget everything from position `length` on; the memory is kept for what follows."""
+        self.length = min(self.length, length)
+
+    @property
+    def used_bytes(self) -> int:
+        """Bytes of the rows that are in use, counted on the tensors themselves."""
+        return sum(
+            part[:, :, : self.length].numel() * part.element_size() for part in (self.k, self.v)
+        )
+
+    @property
+    def allocated_bytes(self) -> int:
+        """Bytes of the two tensors, used or not."""
+        return sum(part.numel() * part.element_size() for part in (self.k, self.v))

@@ -1,0 +1,52 @@
+"""Normalisation and the MLP: what a block does to each position by itself.
+
+- LayerNorm subtracts the mean and divides by the standard deviation (Ba et al. 2016); RMSNorm
+  only divides by the root mean square (Zhang and Sennrich 2019).
+- The plain MLP is down(f(up(x))); the gated one is down(f(gate(x)) * up(x)) (Shazeer 2020).
+"""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from engine.config import Activation, ModelConfig
+
+
+def _gelu_tanh(x: Tensor) -> Tensor:
+    return F.gelu(x, approximate="tanh")
+
+
+ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
+    "gelu": F.gelu,
+    "gelu_tanh": _gelu_tanh,
+    "silu": F.silu,
+    "relu": F.relu,
+}
+
+
+def make_norm(config: ModelConfig) -> nn.Module:
+    """A normalisation over the last axis, C wide."""
+    if config.norm == "rms":
+        return nn.RMSNorm(config.d_model, eps=config.norm_eps)
+    return nn.LayerNorm(config.d_model, eps=config.norm_eps)
+
+
+class MLP(nn.Module):
+    """Two (plain) or three (gated) matrices and a bend between them, position by position."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.activation = ACTIVATIONS[config.activation]
+        width, inner, bias = config.d_model, config.d_ff, config.mlp_bias
+        self.gate = nn.Linear(width, inner, bias=bias) if config.mlp == "gated" else None
+        self.up = nn.Linear(width, inner, bias=bias)
+        self.down = nn.Linear(inner, width, bias=bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[..., T, C] → [..., T, C]."""
+        up = self.up(x)  # [..., T, F]
+        if self.gate is None:
+            return torch.as_tensor(self.down(self.activation(up)))
+        return torch.as_tensor(self.down(self.activation(self.gate(x)) * up))
