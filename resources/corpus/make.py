@@ -41,8 +41,6 @@ SPEAKERS = {
         "Fran": "FRANCISCO",
         "Capt": "CAPTAIN",
         "I": "FIRST",
-        "1": "FIRST",
-        "2": "SECOND",
         "P": "PLAYER",
         "Play": "PLAYER",
         "Fort": "FORTINBRAS",
@@ -75,7 +73,7 @@ SPEAKERS = {
         "Capt": "CAPTAIN",
         "Off": "OFFICER",
     },
-    "romeo_and_juliet": {"Chor": "CHORUS", "1": "FIRST", "2": "SECOND", "3": "THIRD"},
+    "romeo_and_juliet": {"Chor": "CHORUS"},
     "henry_iv_part_1": {
         "CAR": "CARRIER",
         "FALS": "FALSTAFF",
@@ -102,9 +100,35 @@ SPEAKERS = {
         "OST": "OSTLER",
         "PRINCE": "PRINCE HENRY",
         "LADY": "LADY PERCY",
+        "LADY P": "LADY PERCY",
+        "SIR M": "SIR MICHAEL",
+        "LAN": "LANCASTER",
         "VER": "VERNON",
     },
 }
+COUNTED = {"1": "FIRST", "2": "SECOND", "3": "THIRD", "4": "FOURTH"}
+
+MISPRINTS = {
+    "ANDARUS.": "PANDARUS.",
+    "AGAME": "AGAMEMNON.",
+    "FIRST FAIRY": "FIRST FAIRY.",
+    "APPARITION.--": "APPARITION.",
+    "HELCANUS.": "HELICANUS.",
+    "HELICANE.": "HELICANUS.",
+    "LUCULLIUS.": "LUCULLUS.",
+    "PEMBROKE. and BIGOT.": "PEMBROKE and BIGOT.",
+    "PERACLES.": "PERICLES.",
+    "TITINIUS. MESSALA.": "TITINIUS, MESSALA.",
+    "VARRO. CLAUDIUS.": "VARRO, CLAUDIUS.",
+    "0 lady": "O lady",
+    "1abour": "labour",
+    "I'11 ": "I'll ",
+    "doth she/ ": "doth she? ",
+    "he'11 ": "he'll ",
+    "mad/ or": "mad, or",
+    "pleaseth you1 my": "pleaseth you, my",
+}
+
 MIXED_CASE_NAMES = frozenset({"hamlet", "lear", "romeo_and_juliet"})
 
 ROMAN = ("0", "I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X")
@@ -114,7 +138,9 @@ ORDINALS = {"FIRST": "I", "SECOND": "II", "THIRD": "III", "FOURTH": "IV", "FIFTH
 ACT = re.compile(r"ACT (\w+)\.?(?: +(?=SCENE))?", re.IGNORECASE)
 SCENE = re.compile(r"SCENE ([IVX]+|\d+)\b[.:,]? *-*", re.IGNORECASE)
 PART = re.compile(r"(?:THE )?(PROLOGUE|EPILOGUE|INDUCTION)\.?", re.IGNORECASE)
-BEGINNING = re.compile(r"^(?:ACT \w+\b.*|(?:THE )?(?:PROLOGUE|INDUCTION)\.?)$", re.I | re.M)
+BEGINNING = re.compile(
+    r"^(?:ACT \w+\b.*|(?:THE )?(?:PROLOGUE|INDUCTION)\.?)$", re.IGNORECASE | re.MULTILINE
+)
 SPEAKER = re.compile(r"([A-Z1-9][\w'&,. -]*?)\s*[.:]?\]?\s*((?:\[[^\]]*\]\s*)*)")
 JOINING = frozenset({"and", "of", "the", "to", "with", "within", "or"})
 
@@ -143,6 +169,13 @@ def clean(play: str, text: str) -> str:
 
 
 def _tidy(line: str) -> str:
+    if line.strip(" @") == "" or line.strip(" .") in ROMAN:  # a song's verses are numbered
+        return ""
+    if re.fullmatch(r" *\[?SONG\.?\]? *", line):
+        return "[Song.]"
+    for wrong, right in MISPRINTS.items():
+        if wrong in line and (not wrong.isupper() or line.strip() == wrong):
+            line = line.replace(wrong, right)
     line = line.replace("{", "[").replace("}", "]").replace("_", "").replace("<", "").strip()
     line = re.sub(r" {2,}", " ", line)
     return re.sub(r" +([,;:.?!])", r"\1", line)
@@ -168,11 +201,8 @@ def _split_headings(lines: list[str]) -> list[list[str]]:
             roman = ROMAN[int(number)] if number.isdigit() else number
             where = " ".join(place).strip().rstrip("].").strip()
             headings.append([f"SCENE {roman}. {where}." if where else f"SCENE {roman}."])
-        elif part := PART.fullmatch(line):
+        elif len(lines) == 1 and (part := PART.fullmatch(line)):
             headings.append([part[1].upper()])
-            rest.pop(0)
-        elif re.fullmatch(r"SONG\.?", line, re.IGNORECASE):
-            headings.append(["[Song.]"])
             rest.pop(0)
         else:
             break
@@ -189,8 +219,10 @@ def _speaker(play: str, line: str) -> tuple[str, str] | None:
     if match is None or _is_heading(line):
         return None
     name, direction = match[1].strip(), match[2].strip()
-    longer = SPEAKERS.get(play, {})
-    words = [longer.get(word.strip(".,"), word) for word in name.replace("&c", "others").split()]
+    longer = COUNTED | SPEAKERS.get(play, {})
+    name = re.sub(r"&C?", lambda m: "others" if len(m[0]) > 1 else "and", name, flags=re.IGNORECASE)
+    whole = longer.get(name.strip("."))
+    words = [whole] if whole else [_longer(word, longer) for word in name.split()]
     in_capitals = all(
         word.isupper() or word in JOINING or word == "others" or sum(map(str.isupper, word)) > 2
         for word in words
@@ -200,13 +232,18 @@ def _speaker(play: str, line: str) -> tuple[str, str] | None:
     return " ".join(words).upper(), direction
 
 
+def _longer(word: str, longer: dict[str, str]) -> str:
+    plain = word.strip(".,")
+    return longer[plain] + "," * word.endswith(",") if plain in longer else word
+
+
 def _known_speakers(play: str, paragraphs: list[list[str]]) -> frozenset[str]:
-    """The names that stand alone, with a full stop, above at least one speech."""
+    """The names that stand alone above at least one speech."""
     names = set()
     for lines in paragraphs:
         found = _speaker(play, lines[0])
-        stopped = re.search(r"\.\]?(?: ?\[.*)?$", lines[0])
-        if found and stopped and len(lines[0]) < 50:
+        stopped = re.search(r"\.\]?(?: ?\[.*)?$", lines[0]) or len(lines) > 1
+        if found and stopped and len(lines[0]) < 50 and found[0] not in ROMAN:
             is_mixed = play in MIXED_CASE_NAMES
             if not is_mixed or (len(found[0].split()) <= 5 and _is_a_name(play, lines[0])):
                 names.add(found[0])
@@ -242,6 +279,8 @@ def _balance(lines: list[str]) -> list[str]:
     """The lines with every stage direction opened and closed once, and never broken."""
     if not lines:
         return lines
+    if re.match(r"(?:Enter|Exit|Exeunt|Re-enter|Dead March)\b", lines[0]) and "[" not in lines[0]:
+        return ["[" + " ".join(lines).rstrip("]") + "]"]
     text = "\n".join(lines)
     inner = re.sub(r"[\[\]]", "", text)
     opens, closes = text.count("["), text.count("]")
@@ -252,7 +291,8 @@ def _balance(lines: list[str]) -> list[str]:
     pieces: list[str] = []
     for line in re.sub(r"\[[^\]]*\]", lambda m: m[0].replace("\n", " "), text).splitlines():
         missing = line.count("[") - line.count("]")
-        pieces.append(line + "]" * missing if missing > 0 else "[" * -missing + line)
+        line = line + "]" * missing if missing > 0 else "[" * -missing + line
+        pieces.append(re.sub(r"^(\[[^\]]*\w)\]$", r"\1.]", line))
     return pieces
 
 
