@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from engine.conditions import Conditions
 from engine.config import ModelConfig
 from engine.kv_cache import KVCache
-from engine.positions import alibi_slopes, rotate
+from engine.positions import rotate
 
 # Measured on two cores: smaller blocks save more of the square but cost more calls.
 QUERY_BLOCK = 128
@@ -78,8 +78,6 @@ def mix_values(weights: Tensor, v: Tensor) -> Tensor:
 class Attention(nn.Module):
     """One layer's attention; its q, k and v come out of one joined matrix, in that order."""
 
-    slopes: Tensor | None
-
     def __init__(self, config: ModelConfig, layer: int) -> None:
         super().__init__()
         self.layer = layer
@@ -91,18 +89,20 @@ class Attention(nn.Module):
         self.output = nn.Linear(
             config.n_head * config.head_dim, config.d_model, bias=config.attention_output_bias
         )
-        slopes = alibi_slopes(config.n_head) if config.positions == "alibi" else None
-        self.register_buffer("slopes", slopes, persistent=False)
 
     def forward(
         self,
         x: Tensor,
         conditions: Conditions,
         rotation: Tensor | None = None,
+        slopes: Tensor | None = None,
         kv_cache: KVCache | None = None,
         record: Recorder | None = None,
     ) -> Tensor:
-        """[..., T, C] → [..., T, C]; `rotation` [2, T, D/2] belongs to the new positions."""
+        """[..., T, C] → [..., T, C].
+
+        Rotary positions come as `rotation` [2, T, D/2] of the new tokens, ALiBi as `slopes` [H].
+        """
         joined = self.qkv(x).unflatten(-1, (-1, self.head_dim))  # [..., T, H+2G, D]
         q, k, v = joined.transpose(-2, -3).split(self.heads, dim=-3)  # [..., H or G, T, D]
         if rotation is not None:
@@ -113,7 +113,6 @@ class Attention(nn.Module):
         if kv_cache is not None:
             start = kv_cache.length
             k, v = kv_cache.write(self.layer, k, v)  # [G, S, D]
-        slopes = self.slopes if conditions.positions else None
         mixes = []
         for rows, n_keys in query_blocks(start, q.shape[-2], conditions):
             keys, values = k[..., :n_keys, :], v[..., :n_keys, :]

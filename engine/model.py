@@ -17,7 +17,7 @@ from engine.config import ModelConfig
 from engine.errors import CancelledError
 from engine.kv_cache import KVCache
 from engine.layers import MLP, make_norm
-from engine.positions import rotary_table, sinusoidal_table
+from engine.positions import alibi_slopes, rotary_table, sinusoidal_table
 
 CAUSAL = Conditions()
 
@@ -38,14 +38,16 @@ class Block(nn.Module):
         x: Tensor,
         conditions: Conditions,
         rotation: Tensor | None,
+        slopes: Tensor | None,
         kv_cache: KVCache | None,
         record: Recorder | None,
     ) -> Tensor:
         """[..., T, C] → [..., T, C]."""
+        how = (conditions, rotation, slopes, kv_cache, record)
         if self.pre_norm:
-            x = x + self.attention(self.attention_norm(x), conditions, rotation, kv_cache, record)
+            x = x + self.attention(self.attention_norm(x), *how)
             return torch.as_tensor(x + self.mlp(self.mlp_norm(x)))
-        x = self.attention_norm(x + self.attention(x, conditions, rotation, kv_cache, record))
+        x = self.attention_norm(x + self.attention(x, *how))
         return torch.as_tensor(self.mlp_norm(x + self.mlp(x)))
 
 
@@ -54,6 +56,7 @@ class Transformer(nn.Module):
 
     rotary: Tensor | None
     position_table: Tensor | None
+    alibi: Tensor | None
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -82,6 +85,11 @@ class Transformer(nn.Module):
             sinusoidal_table(length, config.d_model) if config.positions == "sinusoidal" else None,
             persistent=False,
         )
+        self.register_buffer(
+            "alibi",
+            alibi_slopes(config.n_head) if config.positions == "alibi" else None,
+            persistent=False,
+        )
 
     def init_weights(self, generator: torch.Generator) -> None:
         """Draw fresh weights: normal, 0.02 wide, the two that write to the residual narrower.
@@ -96,6 +104,10 @@ class Transformer(nn.Module):
                 continue
             narrow = (2 * self.config.n_layer) ** -0.5 if name.endswith(residual_writers) else 1.0
             nn.init.normal_(parameter, std=0.02 * narrow, generator=generator)
+
+    def slopes(self, conditions: Conditions) -> Tensor | None:
+        """ALiBi's slopes [H], the same in every layer, where they are in force."""
+        return self.alibi if conditions.positions else None
 
     def embed(self, token_ids: Tensor, start: int, conditions: Conditions) -> Tensor:
         """The residual before the first block [..., T, C]."""
@@ -130,11 +142,12 @@ class Transformer(nn.Module):
         rotation = None
         if self.rotary is not None and conditions.positions:
             rotation = self.rotary[:, start : start + n_new]  # [2, T, D/2]
+        slopes = self.slopes(conditions)
         x = self.embed(token_ids, start, conditions)
         for block in self.blocks:
             if cancelled():
                 raise CancelledError("the pass was given up for a newer one.")
-            x = block(x, conditions, rotation, kv_cache, record)
+            x = block(x, conditions, rotation, slopes, kv_cache, record)
         if kv_cache is not None:
             kv_cache.advance(n_new)
         return torch.as_tensor(self.final_norm(x))

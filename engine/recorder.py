@@ -1,0 +1,133 @@
+"""Fills a `Trace` while a pass runs: keeps q, k and v, condenses the weights as they go by."""
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from engine.conditions import Conditions
+from engine.config import ModelConfig
+from engine.trace import (
+    ENTROPY,
+    FIRST_TOKEN,
+    INDUCTION,
+    MASKED,
+    N_FEATURES,
+    PREVIOUS_TOKEN,
+    ROW_SUM,
+    SAME_TOKEN,
+    Trace,
+    bin_size,
+)
+
+_SELECTED = (SAME_TOKEN, INDUCTION, MASKED, ROW_SUM, PREVIOUS_TOKEN)
+
+
+def condense(weights: Tensor, size: int) -> tuple[Tensor, Tensor]:
+    """Rows of weights [H, T, S] → their peaks [H, T, bins] and first-key weight [H, T], 8-bit.
+
+    The first key has its own number, because in many heads it takes nearly all the weight, and
+    leaving it out must not need the weights again.
+    """
+    n_keys = weights.shape[-1]
+    without_first = F.pad(weights[..., 1:], (1, -n_keys % size))
+    peaks = without_first.reshape(*weights.shape[:-1], -1, size).amax(dim=-1)
+    return _to_bytes(peaks), _to_bytes(weights[..., 0])
+
+
+def _to_bytes(weights: Tensor) -> Tensor:
+    """Square root, so that small weights keep their differences in 8 bits."""
+    return (weights.sqrt() * 255).round().to(torch.uint8)
+
+
+class PassRecorder:
+    """Owns the growing arrays of one pass; `trace` closes it."""
+
+    def __init__(
+        self, config: ModelConfig, token_ids: Tensor, start: int, conditions: Conditions
+    ) -> None:
+        """`token_ids` [S] are all tokens so far; the pass computes those from `start` on."""
+        n_total = len(token_ids)
+        n_new = n_total - start
+        layers, heads, groups = config.n_layer, config.n_head, config.n_kv_head
+        self.token_ids = token_ids
+        self.start = start
+        self.conditions = conditions
+        self.bin_size = bin_size(n_total)
+        bins = -(-n_total // self.bin_size)
+        self.q = torch.empty(layers, heads, n_new, config.head_dim)
+        self.k = torch.empty(layers, groups, n_new, config.head_dim)
+        self.v = torch.empty(layers, groups, n_new, config.head_dim)
+        self.peaks = torch.zeros(layers, heads, n_new, bins, dtype=torch.uint8)
+        self.first = torch.empty(layers, heads, n_new, dtype=torch.uint8)
+        self.features = torch.empty(layers, heads, n_new, N_FEATURES)
+        self._selectors: tuple[int, Tensor] | None = None
+
+    def keep_qkv(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> None:
+        """A layer's new q [H, T, D], k and v [G, T, D]."""
+        self.q[layer], self.k[layer], self.v[layer] = q, k, v
+
+    def keep_weights(self, layer: int, rows: slice, weights: Tensor) -> None:
+        """Condense the weights [H, rows, keys] of a block of queries."""
+        peaks, first = condense(weights, self.bin_size)
+        self.peaks[layer, :, rows, : peaks.shape[-1]] = peaks
+        self.first[layer, :, rows] = first
+        features = self.features[layer, :, rows]  # [H, rows, N_FEATURES]
+        selectors = self._block_selectors(rows, weights.shape[-1])
+        sums = weights.transpose(0, 1) @ selectors  # [rows, H, selected]
+        features[..., list(_SELECTED)] = sums.transpose(0, 1)
+        features[..., FIRST_TOKEN] = weights[..., 0]
+        features[..., ENTROPY] = torch.special.entr(weights).sum(dim=-1)
+
+    def _block_selectors(self, rows: slice, n_keys: int) -> Tensor:
+        """Which keys each selected feature sums over, 0 or 1: [rows, keys, selected].
+
+        They are the same for all layers; only the last block's are kept, which is all there is
+        when one token is decoded and keeps the memory of a long prefill linear.
+        """
+        if self._selectors is not None and self._selectors[0] == rows.start:
+            return self._selectors[1]
+        query = torch.arange(self.start + rows.start, self.start + rows.stop)[:, None]
+        key = torch.arange(n_keys)
+        token_ids = self.token_ids[:n_keys]
+        at_query = self.token_ids[query]  # [rows, 1]
+        after_twin = torch.zeros(len(query), n_keys, dtype=torch.bool)
+        after_twin[:, 1:] = token_ids[:-1] == at_query
+        chosen = {
+            SAME_TOKEN: (token_ids == at_query) & (key < query),
+            INDUCTION: after_twin & (key <= query),
+            MASKED: ~self.conditions.visible(query, key),
+            ROW_SUM: torch.ones(len(query), n_keys, dtype=torch.bool),
+            PREVIOUS_TOKEN: key == query - 1,
+        }
+        selectors = torch.stack([chosen[column] for column in _SELECTED], dim=-1).float()
+        self._selectors = (rows.start, selectors)
+        return selectors
+
+    def trace(
+        self, hidden: Tensor, loss: Tensor, rank: Tensor, seconds: float, cache_bytes: int
+    ) -> Trace:
+        """The finished, read-only record."""
+        return Trace(
+            start=self.start,
+            token_ids=frozen(self.token_ids[self.start :].clone()),
+            q=frozen(self.q),
+            k=frozen(self.k),
+            v=frozen(self.v),
+            hidden=frozen(hidden),
+            loss=frozen(loss),
+            rank=frozen(rank),
+            peaks=frozen(self.peaks),
+            first=frozen(self.first),
+            features=frozen(self.features),
+            bin_size=self.bin_size,
+            seconds=seconds,
+            cache_bytes=cache_bytes,
+        )
+
+
+def frozen(tensor: Tensor) -> np.ndarray:
+    """The same memory as a numpy array that nobody can write to."""
+    array: np.ndarray = tensor.numpy()
+    array.setflags(write=False)
+    return array

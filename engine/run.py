@@ -1,0 +1,301 @@
+"""The live machine: a model, its KV cache and the conditions, reading one text."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from engine.attention import attention_weights, query_blocks
+from engine.conditions import Conditions
+from engine.errors import ContextFullError, EngineError
+from engine.kv_cache import KVCache
+from engine.model import Transformer
+from engine.recorder import PassRecorder, condense, frozen
+from engine.session import Session
+from engine.thumbnails import ThumbnailMaker, Thumbnails
+from engine.trace import Trace
+
+Floats = NDArray[np.float32]
+Bools = NDArray[np.bool_]
+
+# Rows of logits worked out together: a whole text's would be T · V numbers.
+_LOGIT_ROWS = 64
+
+
+def _never() -> bool:
+    return False
+
+
+@dataclass(frozen=True)
+class PassStats:
+    """What one call of `Run.read` cost; kept for the whole life of a run, in order of time."""
+
+    n_tokens: int  # S, after the pass
+    n_computed: int  # rows of keys and values that were computed
+    n_kept: int  # rows that were taken from the cache
+    seconds: float
+    cache_bytes: int  # held by the cache's rows in use
+    cached: bool  # whether the cache was switched on
+    reason: Literal["grown", "edited", "cache off", "mask off", "started"]
+
+
+@dataclass(frozen=True)
+class CacheCheck:
+    """The same text once more in one pass without the cache: the largest differences."""
+
+    n_tokens: int
+    logits: float  # of the last row's logits
+    weights: float  # of any weight of any head's last row
+
+
+class Run:
+    """Owns the KV cache and the session; every change of the text goes through `read`."""
+
+    def __init__(self, model: Transformer) -> None:
+        self.model = model.eval().requires_grad_(requires_grad=False)
+        self.config = model.config
+        self.conditions = Conditions()
+        self.use_cache = True
+        self.session = Session()
+        self.stats: tuple[PassStats, ...] = ()
+        self._kv_cache = KVCache(self.config)
+        self._thumbnails = ThumbnailMaker(self._recondense)
+        self._past: tuple[int, Session] | None = None  # a shorter text, mask off
+
+    def set_conditions(self, conditions: Conditions) -> None:
+        """Change what passes run under; if that differs, everything read so far is void."""
+        if conditions != self.conditions:
+            self.conditions = conditions
+            self._forget()
+
+    def set_cache(self, *, use: bool) -> None:
+        """Switch the KV cache on or off; off, every pass computes all rows again."""
+        if use != self.use_cache:
+            self.use_cache = use
+            self._forget()
+
+    def _forget(self) -> None:
+        self.session = Session()
+        self._past = None
+        self._kv_cache.rewind(0)
+
+    def read(self, token_ids: Sequence[int], cancelled: Callable[[], bool] = _never) -> Session:
+        """Make `token_ids` the text: keep the common prefix, compute the rest.
+
+        If the pass is given up, the run holds what was true before, so far as it is a prefix.
+
+        Raises:
+            ContextFullError: there are more tokens than the context holds.
+            EngineError: a token id lies outside the vocabulary.
+            CancelledError: `cancelled` said so between two layers.
+        """
+        self._check(token_ids)
+        wanted = torch.tensor(token_ids, dtype=torch.int64)
+        n_common = self._n_common(wanted)
+        if n_common == len(wanted) == len(self.session):
+            return self.session
+        self._past = None
+        reuse = self.use_cache and self.conditions.append_only
+        n_kept = n_common if reuse else 0
+        reason = self._reason(n_common)
+        if reuse:
+            self.session = self.session.truncate(n_kept)
+            self._kv_cache.rewind(n_kept)
+        seconds = 0.0
+        if n_kept < len(wanted):
+            trace = self._pass(wanted, n_kept, self._kv_cache if reuse else None, cancelled)
+            self.session = self.session.append(trace)
+            seconds = trace.seconds
+        elif not len(wanted):
+            self.session = Session()
+        self.stats = (
+            *self.stats,
+            PassStats(
+                n_tokens=len(wanted),
+                n_computed=len(wanted) - n_kept,
+                n_kept=n_kept,
+                seconds=seconds,
+                cache_bytes=self._kv_cache.used_bytes,
+                cached=self.use_cache,
+                reason=reason,
+            ),
+        )
+        return self.session
+
+    def _reason(
+        self, n_common: int
+    ) -> Literal["grown", "edited", "cache off", "mask off", "started"]:
+        if not self.conditions.append_only:
+            return "mask off"
+        if not self.use_cache:
+            return "cache off"
+        if not len(self.session):
+            return "started"
+        return "grown" if n_common == len(self.session) else "edited"
+
+    def _check(self, token_ids: Sequence[int]) -> None:
+        if len(token_ids) > self.config.max_seq_len:
+            raise ContextFullError(
+                f"{len(token_ids)} tokens do not fit into this model's context of "
+                f"{self.config.max_seq_len}; shorten the text."
+            )
+        if token_ids and not 0 <= min(token_ids) <= max(token_ids) < self.config.vocab_size:
+            raise EngineError(
+                f"the token ids {min(token_ids)} to {max(token_ids)} do not fit a vocabulary of "
+                f"{self.config.vocab_size}; the tokenizer belongs to another model."
+            )
+
+    def _n_common(self, wanted: Tensor) -> int:
+        known = torch.from_numpy(self.session.token_ids.copy()).to(torch.int64)
+        shorter = min(len(known), len(wanted))
+        differs = torch.nonzero(known[:shorter] != wanted[:shorter])
+        return int(differs[0]) if len(differs) else shorter
+
+    @torch.inference_mode()
+    def _pass(
+        self,
+        token_ids: Tensor,
+        start: int,
+        kv_cache: KVCache | None,
+        cancelled: Callable[[], bool] = _never,
+    ) -> Trace:
+        """Compute the rows from `start` on; `token_ids` [S] are all tokens."""
+        recorder = PassRecorder(self.config, token_ids, start, self.conditions)
+        began = time.perf_counter()
+        new_ids = token_ids[start:]
+        hidden = self.model.hidden(new_ids, kv_cache, self.conditions, recorder, cancelled)
+        seconds = time.perf_counter() - began
+        before = hidden[:0]
+        if start:
+            before = torch.tensor(self.session.hidden(start - 1))[None]
+        loss, rank = self._loss(torch.cat((before, hidden[:-1])), new_ids)
+        cache_bytes = kv_cache.used_bytes if kv_cache is not None else 0
+        return recorder.trace(hidden, loss, rank, seconds, cache_bytes)
+
+    def _loss(self, rows_before: Tensor, token_ids: Tensor) -> tuple[Tensor, Tensor]:
+        """Cross-entropy in nats and rank of each token under the row before it [T].
+
+        A text's first token has no row before it: NaN and −1.
+        """
+        n_first = len(token_ids) - len(rows_before)
+        loss = torch.full((len(token_ids),), torch.nan)
+        rank = torch.full((len(token_ids),), -1, dtype=torch.int64)
+        for at in range(0, len(rows_before), _LOGIT_ROWS):
+            logits = self.model.logits(rows_before[at : at + _LOGIT_ROWS])  # [rows, V]
+            rows = slice(n_first + at, n_first + at + len(logits))
+            target = token_ids[rows, None]
+            chosen = logits.gather(-1, target)
+            loss[rows] = (logits.logsumexp(dim=-1, keepdim=True) - chosen)[:, 0]
+            rank[rows] = (logits > chosen).sum(dim=-1)
+        return loss, rank
+
+    def at(self, n_tokens: int) -> Session:
+        """The story as it was when the text had its first `n_tokens` tokens.
+
+        With the mask off earlier rows were different then, so they are computed again.
+        """
+        if n_tokens >= len(self.session):
+            return self.session
+        if self.conditions.append_only:
+            return self.session.truncate(n_tokens)
+        if self._past is None or self._past[0] != n_tokens:
+            session = Session()
+            if n_tokens:
+                token_ids = torch.from_numpy(self.session.token_ids[:n_tokens].copy())
+                session = session.append(self._pass(token_ids, 0, None))
+            self._past = (n_tokens, session)
+        return self._past[1]
+
+    @torch.inference_mode()
+    def logits(self, session: Session, position: int) -> Floats:
+        """The scores of every token for what follows `position` [V]."""
+        hidden = torch.tensor(session.hidden(position))
+        return np.asarray(frozen(self.model.logits(hidden[None])[0]))
+
+    def thumbnails(self, session: Session) -> Thumbnails:
+        """All heads of a session of this run, small."""
+        return self._thumbnails.make(session)
+
+    @torch.inference_mode()
+    def pattern(self, session: Session, layer: int, head: int) -> Floats:
+        """One head's weights [S, S], by the function that the passes used, block by block."""
+        n_tokens = len(session)
+        group = head // (self.config.n_head // self.config.n_kv_head)
+        q = torch.tensor(session.q(layer)[head : head + 1])  # [1, S, D]
+        k = torch.tensor(session.k(layer)[group : group + 1])
+        slopes = self.model.slopes(self.conditions)
+        if slopes is not None:
+            slopes = slopes[head : head + 1]
+        pattern = torch.zeros(n_tokens, n_tokens)
+        for rows, n_keys in query_blocks(0, n_tokens, self.conditions):
+            pattern[rows, :n_keys] = attention_weights(
+                q[:, rows], k[:, :n_keys], rows.start, self.conditions, slopes
+            )[0]
+        return np.asarray(frozen(pattern))
+
+    def visible(self, n_tokens: int) -> Bools:
+        """Which keys (columns) each query (row) may see [S, S]."""
+        position = np.arange(n_tokens)
+        visible: Bools = np.broadcast_to(
+            self.conditions.visible(position[:, None], position), (n_tokens, n_tokens)
+        )
+        return visible
+
+    @torch.inference_mode()
+    def last_rows(self, session: Session) -> Tensor:
+        """The last query's weights in every head [L, H, S]."""
+        last = len(session) - 1
+        slopes = self.model.slopes(self.conditions)
+        rows = []
+        for layer in range(self.config.n_layer):
+            q = torch.tensor(session.q(layer)[:, last:])
+            k = torch.tensor(session.k(layer))
+            rows.append(attention_weights(q, k, last, self.conditions, slopes)[:, 0])
+        return torch.stack(rows)
+
+    def check_cache(self, session: Session, cancelled: Callable[[], bool] = _never) -> CacheCheck:
+        """Compute a session of this run once more, in one pass and without the cache.
+
+        Raises:
+            CancelledError: `cancelled` said so between two layers.
+        """
+        token_ids = torch.from_numpy(session.token_ids.copy())
+        again = Session().append(self._pass(token_ids, 0, None, cancelled))
+        last = len(session) - 1
+        logits = self.logits(session, last) - self.logits(again, last)
+        weights = self.last_rows(session) - self.last_rows(again)
+        return CacheCheck(
+            n_tokens=len(session),
+            logits=float(np.abs(logits).max()),
+            weights=float(weights.abs().max()),
+        )
+
+    @property
+    def cache_bytes(self) -> int:
+        """Bytes of the cache's rows in use."""
+        return self._kv_cache.used_bytes
+
+    @property
+    def cache_allocated_bytes(self) -> int:
+        """Bytes of the cache's tensors, used or not."""
+        return self._kv_cache.allocated_bytes
+
+    @torch.inference_mode()
+    def _recondense(
+        self, session: Session, trace: Trace, size: int
+    ) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+        """Peaks [L, H, T, bins] and first [L, H, T] of a pass, from q and k once more."""
+        slopes = self.model.slopes(self.conditions)
+        by_layer = []
+        for layer in range(self.config.n_layer):
+            q = torch.tensor(trace.q[layer])
+            k = torch.tensor(session.k(layer)[:, : trace.end])
+            weights = attention_weights(q, k, trace.start, self.conditions, slopes)
+            by_layer.append(condense(weights, size))
+        peaks, first = zip(*by_layer, strict=True)
+        return frozen(torch.stack(peaks)), frozen(torch.stack(first))

@@ -1,0 +1,105 @@
+"""All passes of one text so far: an immutable story that only appends.
+
+Prefill, a decoded token, an edit and a branch are one operation: keep the common prefix, append
+a pass. What the prefix keeps is shared with the story before, never copied.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.trace import Trace
+
+Floats = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Session:
+    """The passes in order; each starts where the one before ends."""
+
+    traces: tuple[Trace, ...] = ()
+
+    def __len__(self) -> int:
+        """How many tokens have been read: S."""
+        return self.traces[-1].end if self.traces else 0
+
+    def truncate(self, length: int) -> "Session":
+        """The story of the first `length` tokens; a pass across the border loses its tail."""
+        kept = [trace for trace in self.traces if trace.start < length]
+        if kept and kept[-1].end > length:
+            kept[-1] = kept[-1].head(length - kept[-1].start)
+        return Session(tuple(kept))
+
+    def append(self, trace: Trace) -> "Session":
+        """The story with one more pass; whatever it computes again is replaced.
+
+        Raises:
+            ValueError: the pass leaves a gap behind the tokens that are known.
+        """
+        if trace.start > len(self):
+            raise ValueError(f"a pass from {trace.start} on leaves a gap after {len(self)} tokens.")
+        return Session((*self.truncate(trace.start).traces, trace))
+
+    @cached_property
+    def token_ids(self) -> NDArray[np.int64]:
+        """[S]."""
+        return self._stitch([trace.token_ids for trace in self.traces], 0)
+
+    @cached_property
+    def loss(self) -> Floats:
+        """Nats per token [S]; NaN for the first."""
+        return self._stitch([trace.loss for trace in self.traces], 0)
+
+    @cached_property
+    def rank(self) -> NDArray[np.int64]:
+        """How many tokens were more probable than the one that stands there [S]."""
+        return self._stitch([trace.rank for trace in self.traces], 0)
+
+    @cached_property
+    def features(self) -> Floats:
+        """[L, H, S, N_FEATURES]."""
+        return self._stitch([trace.features for trace in self.traces], 2)
+
+    def q(self, layer: int) -> Floats:
+        """One layer's queries [H, S, D]."""
+        return self._stitch([trace.q[layer] for trace in self.traces], 1)
+
+    def k(self, layer: int) -> Floats:
+        """One layer's keys [G, S, D]."""
+        return self._stitch([trace.k[layer] for trace in self.traces], 1)
+
+    def v(self, layer: int) -> Floats:
+        """One layer's values [G, S, D]."""
+        return self._stitch([trace.v[layer] for trace in self.traces], 1)
+
+    def hidden(self, position: int) -> Floats:
+        """The final hidden state at one position [C].
+
+        Raises:
+            IndexError: the position has not been read.
+        """
+        for trace in self.traces:
+            if trace.start <= position < trace.end:
+                row: Floats = trace.hidden[position - trace.start]
+                return row
+        raise IndexError(f"position {position} is not among the {len(self)} that were read.")
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all the records, linear in the number of tokens."""
+        return sum(
+            part.nbytes
+            for trace in self.traces
+            for part in vars(trace).values()
+            if isinstance(part, np.ndarray)
+        )
+
+    @staticmethod
+    def _stitch(parts: list[np.ndarray], axis: int) -> np.ndarray:
+        if not parts:
+            return np.empty(0)
+        if len(parts) == 1:
+            return parts[0]
+        return np.concatenate(parts, axis=axis)
