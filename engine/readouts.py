@@ -21,16 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.session import Session
-from engine.trace import (
-    ENTROPY,
-    FIRST_TOKEN,
-    INDUCTION,
-    MASKED,
-    PREVIOUS_TOKEN,
-    ROW_SUM,
-    SAME_TOKEN,
-    has_earlier_twin,
-)
+from engine.trace import ENTROPY, FIRST_TOKEN, INDUCTION, PREVIOUS_TOKEN, SAME_TOKEN
 
 Floats = NDArray[np.float32]
 Role = Literal["previous token", "first token", "same token", "induction", "entropy"]
@@ -55,24 +46,30 @@ class HeadRoles:
 
 def head_roles(session: Session) -> HeadRoles:
     """All roles of all heads over all rows of the session."""
-    features = session.features  # [L, H, S, N_FEATURES]
-    later = np.arange(len(session)) >= 1
-    twin = has_earlier_twin(session.token_ids.tolist())
-    everyone = np.ones(len(session), dtype=np.bool_)
-    asked: dict[Role, tuple[int, NDArray[np.bool_]]] = {
-        "previous token": (PREVIOUS_TOKEN, later),
-        "first token": (FIRST_TOKEN, later),
-        "same token": (SAME_TOKEN, twin),
-        "induction": (INDUCTION, twin),
-        "entropy": (ENTROPY, everyone),
+    summaries = [trace.summary for trace in session.traces]
+    n_later = sum(summary.n_later for summary in summaries)
+    n_twin = sum(summary.n_twin for summary in summaries)
+    later = sum((summary.later_rows for summary in summaries), start=np.zeros(()))
+    twin = sum((summary.twin_rows for summary in summaries), start=np.zeros(()))
+    everyone = sum((summary.all_rows for summary in summaries), start=np.zeros(()))
+    asked: dict[Role, tuple[int, NDArray[np.float64], int]] = {
+        "previous token": (PREVIOUS_TOKEN, later, n_later),
+        "first token": (FIRST_TOKEN, later, n_later),
+        "same token": (SAME_TOKEN, twin, n_twin),
+        "induction": (INDUCTION, twin, n_twin),
+        "entropy": (ENTROPY, everyone, len(session)),
     }
-    scores: dict[Role, Floats] = {}
-    for role, (column, rows) in asked.items():
-        if rows.any():
-            scores[role] = features[:, :, rows, column].mean(axis=2)
-        else:
-            scores[role] = np.full(features.shape[:2], np.nan, dtype=np.float32)
-    return HeadRoles(scores)
+    shape = session.traces[0].first.shape[:2] if session.traces else (0, 0)
+    return HeadRoles(
+        {
+            role: (
+                (sums[..., column] / n_rows).astype(np.float32)
+                if n_rows
+                else np.full(shape, np.nan, dtype=np.float32)
+            )
+            for role, (column, sums, n_rows) in asked.items()
+        }
+    )
 
 
 @dataclass(frozen=True)
@@ -88,13 +85,9 @@ class Checks:
 
 def checks(session: Session) -> Checks:
     """Measured over all heads and rows of the session."""
-    features = session.features
+    summaries = [trace.summary for trace in session.traces]
     return Checks(
-        row_sum_error=float(np.abs(features[..., ROW_SUM] - 1).max(initial=0.0)),
-        masked_weight=float(features[..., MASKED].max(initial=0.0)),
-        all_finite=all(
-            bool(np.isfinite(part).all())
-            for trace in session.traces
-            for part in (trace.q, trace.k, trace.v, trace.hidden, trace.features)
-        ),
+        row_sum_error=max((summary.row_sum_error for summary in summaries), default=0.0),
+        masked_weight=max((summary.masked_weight for summary in summaries), default=0.0),
+        all_finite=all(summary.all_finite for summary in summaries),
     )

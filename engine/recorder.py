@@ -18,6 +18,7 @@ from engine.trace import (
     SAME_TOKEN,
     Trace,
     bin_size,
+    has_earlier_twin,
 )
 
 _SELECTED = (SAME_TOKEN, INDUCTION, MASKED, ROW_SUM, PREVIOUS_TOKEN)
@@ -117,6 +118,7 @@ class PassRecorder:
             hidden=frozen(hidden),
             loss=frozen(loss),
             rank=frozen(rank),
+            twin=has_earlier_twin(self.token_ids.tolist())[self.start :],
             peaks=frozen(self.peaks),
             first=frozen(self.first),
             features=frozen(self.features),

@@ -2,8 +2,6 @@
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import torch
@@ -15,6 +13,7 @@ from engine.conditions import Conditions
 from engine.errors import ContextFullError, EngineError
 from engine.kv_cache import KVCache
 from engine.model import Transformer
+from engine.reading import CacheCheck, PassStats, Reason
 from engine.recorder import PassRecorder, condense, frozen
 from engine.session import Session
 from engine.thumbnails import ThumbnailMaker, Thumbnails
@@ -29,28 +28,6 @@ _LOGIT_ROWS = 64
 
 def _never() -> bool:
     return False
-
-
-@dataclass(frozen=True)
-class PassStats:
-    """What one call of `Run.read` cost; kept for the whole life of a run, in order of time."""
-
-    n_tokens: int  # S, after the pass
-    n_computed: int  # rows of keys and values that were computed
-    n_kept: int  # rows that were taken from the cache
-    seconds: float
-    cache_bytes: int  # held by the cache's rows in use
-    cached: bool  # whether the cache was switched on
-    reason: Literal["grown", "edited", "cache off", "mask off", "started"]
-
-
-@dataclass(frozen=True)
-class CacheCheck:
-    """The same text once more in one pass without the cache: the largest differences."""
-
-    n_tokens: int
-    logits: float  # of the last row's logits
-    weights: float  # of any weight of any head's last row
 
 
 class Run:
@@ -127,9 +104,7 @@ class Run:
         )
         return self.session
 
-    def _reason(
-        self, n_common: int
-    ) -> Literal["grown", "edited", "cache off", "mask off", "started"]:
+    def _reason(self, n_common: int) -> Reason:
         if not self.conditions.append_only:
             return "mask off"
         if not self.use_cache:

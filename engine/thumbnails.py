@@ -46,7 +46,7 @@ class ThumbnailMaker:
     """Owns the thumbnails shown last and brings them up to date with little work."""
 
     def __init__(self, recondense: Recondense) -> None:
-        """`recondense(session, trace, size)` gives peaks and first of rows that were kept too coarsely.
+        """`recondense(session, trace, size)` gives the rows that were kept too coarsely again.
 
         That happens when a long text is cut back: its rows were condensed for the long one.
         """

@@ -11,6 +11,7 @@ are not kept; what a panel needs of all heads at once is condensed while they pa
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -35,6 +36,20 @@ def bin_size(n_tokens: int) -> int:
 
 
 @dataclass(frozen=True)
+class Summary:
+    """Sums of a pass's features over its rows [L, H, N_FEATURES], and what must hold for each."""
+
+    all_rows: NDArray[np.float64]
+    later_rows: NDArray[np.float64]  # those from position 1 on
+    twin_rows: NDArray[np.float64]  # those whose token stood somewhere before
+    n_later: int
+    n_twin: int
+    row_sum_error: float  # largest |Σ weights − 1|
+    masked_weight: float  # largest weight on keys that the mask forbids
+    all_finite: bool
+
+
+@dataclass(frozen=True)
 class Trace:
     """One pass over T new tokens that stand at positions start … start + T - 1.
 
@@ -50,6 +65,7 @@ class Trace:
     hidden: Floats  # [T, C], after the final norm
     loss: Floats  # [T]
     rank: NDArray[np.int64]  # [T]
+    twin: NDArray[np.bool_]  # [T], whether the same token stands somewhere before
     peaks: Bytes  # [L, H, T, bins], without the first key
     first: Bytes  # [L, H, T], the first key's weight, in the units of `peaks`
     features: Floats  # [L, H, T, N_FEATURES]
@@ -61,6 +77,24 @@ class Trace:
     def n_tokens(self) -> int:
         """T."""
         return len(self.token_ids)
+
+    @cached_property
+    def summary(self) -> "Summary":
+        """What readouts need of all rows together, worked out once per pass."""
+        later = self.features[:, :, max(0, 1 - self.start) :]
+        return Summary(
+            all_rows=self.features.sum(axis=2, dtype=np.float64),
+            later_rows=later.sum(axis=2, dtype=np.float64),
+            twin_rows=self.features[:, :, self.twin].sum(axis=2, dtype=np.float64),
+            n_later=later.shape[2],
+            n_twin=int(self.twin.sum()),
+            row_sum_error=float(np.abs(self.features[..., ROW_SUM] - 1).max(initial=0.0)),
+            masked_weight=float(self.features[..., MASKED].max(initial=0.0)),
+            all_finite=all(
+                bool(np.isfinite(part).all())
+                for part in (self.q, self.k, self.v, self.hidden, self.features)
+            ),
+        )
 
     @property
     def end(self) -> int:
@@ -79,6 +113,7 @@ class Trace:
             hidden=self.hidden[rows],
             loss=self.loss[rows],
             rank=self.rank[rows],
+            twin=self.twin[rows],
             peaks=self.peaks[:, :, rows],
             first=self.first[:, :, rows],
             features=self.features[:, :, rows],

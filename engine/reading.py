@@ -1,0 +1,116 @@
+"""Everything that one moment shows: the answer to each wish of the user, frozen."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.conditions import Conditions
+from engine.config import ModelConfig
+from engine.document import Document
+from engine.readouts import Checks, HeadRoles
+from engine.sampling import Sampling, Stages
+from engine.session import Session
+from engine.thumbnails import Thumbnails
+
+Reason = Literal["started", "grown", "edited", "cache off", "mask off", "looked"]
+
+
+@dataclass(frozen=True)
+class ModelInfo:
+    """What is known about a loaded model besides its weights."""
+
+    name: str
+    path: str
+    config: ModelConfig
+    n_parameters: int
+    load_seconds: float
+
+
+@dataclass(frozen=True)
+class PassStats:
+    """What one pass cost; kept for the whole life of a run, in order of time."""
+
+    n_tokens: int  # S, after the pass
+    n_computed: int  # rows of keys and values that were computed
+    n_kept: int  # rows that were taken from the cache
+    seconds: float  # the pass's arithmetic, recording included
+    cache_bytes: int  # held by the cache's rows in use
+    cached: bool  # whether the cache was switched on
+    reason: Reason
+
+
+@dataclass(frozen=True)
+class CacheCheck:
+    """The same text once more in one pass without the cache: the largest differences."""
+
+    n_tokens: int
+    logits: float  # of the last row's logits
+    weights: float  # of any weight of any head's last row
+
+    TOLERANCE = 1e-3
+
+
+@dataclass(frozen=True)
+class Look:
+    """Where the user looks: a head, and the position whose row and prediction are shown."""
+
+    layer: int = 0
+    head: int = 0
+    query: int | None = None  # None: the last position, following the text
+
+
+@dataclass(frozen=True)
+class Focus:
+    """One head in full."""
+
+    layer: int
+    head: int
+    weights: NDArray[np.float32]  # [S, S], row = query, column = key
+    visible: NDArray[np.bool_]  # [S, S], what the mask lets each query see
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The text up to the cursor as the model has read it, and what panels show of it.
+
+    Positions count from the first token that the model sees; the first `n_fallen` tokens of the
+    document lie beyond the context limit and have none. `computed` are the positions that the
+    latest pass computed, `cursor` how many tokens of the document are shown.
+    """
+
+    info: ModelInfo
+    document: Document
+    cursor: int
+    n_fallen: int
+    session: Session
+    conditions: Conditions
+    use_cache: bool
+    computed: tuple[int, int]
+    reason: Reason
+    stats: tuple[PassStats, ...]
+    cache_bytes: int
+    cache_allocated_bytes: int
+    thumbnails: Thumbnails
+    roles: HeadRoles
+    checks: Checks
+    focus: Focus
+    position: int  # whose prediction `stages` is; −1 for an empty text
+    sampling: Sampling
+    stages: Stages | None  # None for an empty text
+
+    @property
+    def n_tokens(self) -> int:
+        """S: how many tokens the model has read."""
+        return len(self.session)
+
+    @property
+    def at_end(self) -> bool:
+        """Whether the cursor stands behind the last token."""
+        return self.cursor == len(self.document)
+
+    @property
+    def full(self) -> bool:
+        """Whether the context limit is reached: nothing more can be appended."""
+        return self.n_tokens >= self.info.config.max_seq_len

@@ -1,0 +1,194 @@
+"""One model held open on one text: takes a wish, answers with a `Reading`.
+
+This is all that a window needs to know of the engine. A method that raises leaves the document
+and the cursor as they were.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from engine.conditions import Conditions
+from engine.document import Document
+from engine.errors import ContextFullError, EngineError
+from engine.loading import Loaded
+from engine.reading import CacheCheck, Focus, Look, Reading, Reason
+from engine.readouts import checks, head_roles
+from engine.run import Run
+from engine.sampling import Sampling, Stages, draw, stages
+from engine.session import Session
+
+
+def _never() -> bool:
+    return False
+
+
+Cancelled = Callable[[], bool]
+
+
+class Scope:
+    """Owns the run and the document; lives on the engine's thread."""
+
+    def __init__(self, loaded: Loaded) -> None:
+        self.info = loaded.info
+        self._tokenizer = loaded.tokenizer
+        self._run = Run(loaded.model)
+        self._document = Document()
+        self._cursor = 0
+        self._look = Look()
+        self._sampling = Sampling()
+
+    # Text
+
+    def edit(self, text: str, cancelled: Cancelled = _never) -> Reading:
+        """Make `text` the prompt; what it shares with the text before is not computed again."""
+        token_ids = self._tokenizer.encode(text)
+        document = Document(
+            text=text,
+            token_ids=tuple(token_ids),
+            tokens=tuple(map(self._tokenizer.token_bytes, token_ids)),
+            n_prompt=len(token_ids),
+        )
+        return self._read(document, cancelled)
+
+    def step(self, cancelled: Cancelled = _never) -> Reading:
+        """One token further: along the known text where it still holds, else a fresh draw.
+
+        A known token holds if the user chose it, if it belongs to the prompt, or if it was drawn
+        with the sampling now in force.
+
+        Raises:
+            ContextFullError: the context limit is reached.
+            EngineError: the text is empty.
+        """
+        document, cursor = self._document, self._cursor
+        if cursor < len(document):
+            known = cursor < document.n_prompt or document.origin(cursor) in (None, self._sampling)
+            if known:
+                return self.go_to(cursor + 1)
+        shown = self._shown()
+        if not len(shown):
+            raise EngineError("There is no text to go on from; type something first.")
+        probs = stages(self._run.logits(shown, len(shown) - 1), self._sampling).probs
+        token_id = draw(probs, self._sampling.seed, cursor)
+        return self._append(cursor, token_id, self._sampling, cancelled)
+
+    def choose(self, cursor: int, token_id: int, cancelled: Cancelled = _never) -> Reading:
+        """Branch: keep the first `cursor` tokens and go on with `token_id`."""
+        return self._append(cursor, token_id, None, cancelled)
+
+    def go_to(self, cursor: int) -> Reading:
+        """Show the text as it was with its first `cursor` tokens; nothing is forgotten."""
+        first = min(self._n_fallen + 1, len(self._document))
+        self._cursor = max(first, min(cursor, len(self._document)))
+        return self._reading("looked", (0, 0))
+
+    def _append(
+        self, cursor: int, token_id: int, origin: Sampling | None, cancelled: Cancelled
+    ) -> Reading:
+        kept = self._document.token_ids[:cursor]
+        limit = self.info.config.max_seq_len
+        if cursor - self._n_fallen >= limit:
+            raise ContextFullError(
+                f"The context is full: this model sees at most {limit} tokens. "
+                "Shorten the text, or step back, to go on."
+            )
+        old = self._document
+        n_prompt = min(old.n_prompt, len(kept))
+        token_ids = (*kept, token_id)
+        document = Document(
+            text=self._tokenizer.decode(token_ids),
+            token_ids=token_ids,
+            tokens=(*old.tokens[: len(kept)], self._tokenizer.token_bytes(token_id)),
+            n_prompt=n_prompt,
+            origins=(*old.origins[: len(kept) - n_prompt], origin),
+        )
+        return self._read(document, cancelled)
+
+    # Settings
+
+    def set_conditions(self, conditions: Conditions, cancelled: Cancelled = _never) -> Reading:
+        """Run the same text under other conditions, from position 0 on."""
+        self._run.set_conditions(conditions)
+        return self._read(self._document, cancelled, self._cursor)
+
+    def set_cache(self, *, use: bool, cancelled: Cancelled = _never) -> Reading:
+        """Switch the KV cache on or off and read the text again."""
+        self._run.set_cache(use=use)
+        return self._read(self._document, cancelled, self._cursor)
+
+    def set_sampling(self, sampling: Sampling) -> Reading:
+        """Sample the next tokens in another way."""
+        self._sampling = sampling
+        return self._reading("looked", (0, 0))
+
+    def look(self, look: Look) -> Reading:
+        """Look at another head or position."""
+        self._look = look
+        return self._reading("looked", (0, 0))
+
+    def check_cache(self, cancelled: Cancelled = _never) -> CacheCheck | None:
+        """Compare what is shown with one pass without the cache; None for an empty text."""
+        shown = self._shown()
+        return self._run.check_cache(shown, cancelled) if len(shown) else None
+
+    # The answer
+
+    @property
+    def _n_fallen(self) -> int:
+        return max(0, len(self._document) - self.info.config.max_seq_len)
+
+    def _read(self, document: Document, cancelled: Cancelled, cursor: int | None = None) -> Reading:
+        n_fallen = max(0, len(document) - self.info.config.max_seq_len)
+        before = len(self._run.stats)
+        self._run.read(document.token_ids[n_fallen:], cancelled)
+        self._document = document
+        self._cursor = len(document) if cursor is None else cursor
+        fresh = self._run.stats[before:]
+        if not fresh:
+            return self._reading("looked", (0, 0))
+        return self._reading(fresh[-1].reason, (fresh[-1].n_kept, fresh[-1].n_tokens))
+
+    def _shown(self) -> Session:
+        return self._run.at(self._cursor - self._n_fallen)
+
+    def _stages(self, session: Session, position: int) -> Stages | None:
+        if position < 0:
+            return None
+        return stages(self._run.logits(session, position), self._sampling)
+
+    def _reading(self, reason: Reason, computed: tuple[int, int]) -> Reading:
+        session = self._shown()
+        config = self.info.config
+        look = replace(
+            self._look,
+            layer=min(self._look.layer, config.n_layer - 1),
+            head=min(self._look.head, config.n_head - 1),
+        )
+        last = len(session) - 1
+        position = last if look.query is None else min(look.query, last)
+        return Reading(
+            info=self.info,
+            document=self._document,
+            cursor=self._cursor,
+            n_fallen=self._n_fallen,
+            session=session,
+            conditions=self._run.conditions,
+            use_cache=self._run.use_cache,
+            computed=computed,
+            reason=reason,
+            stats=self._run.stats,
+            cache_bytes=self._run.cache_bytes,
+            cache_allocated_bytes=self._run.cache_allocated_bytes,
+            thumbnails=self._run.thumbnails(session),
+            roles=head_roles(session),
+            checks=checks(session),
+            focus=Focus(
+                look.layer,
+                look.head,
+                self._run.pattern(session, look.layer, look.head),
+                self._run.visible(len(session)),
+            ),
+            position=position,
+            sampling=self._sampling,
+            stages=self._stages(session, position),
+        )
