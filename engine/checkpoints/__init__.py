@@ -1,0 +1,1 @@
+"""Models on disk: one module per kind of file."""
