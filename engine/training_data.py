@@ -1,0 +1,133 @@
+"""Text for training: which files, which of them are held out, and the windows drawn from them."""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.errors import TrainingError
+from engine.tokenizers import Tokenizer
+
+IntArray = NDArray[np.int64]
+
+SHORTEST_REPEAT = 8  # tokens; a shorter copy is found by chance in any text
+
+
+@dataclass(frozen=True)
+class Texts:
+    """The texts to learn from and those to be judged by, whole files each."""
+
+    training: tuple[str, ...]
+    held_out: tuple[str, ...]
+
+
+def read_texts(paths: Sequence[Path], held_out: Iterable[str]) -> Texts:
+    """Read files, and the `.txt` files of folders; `held_out` are file names without `.txt`.
+
+    Raises:
+        TrainingError: nothing to read, not UTF-8, an unknown held-out name, or an empty side.
+    """
+    files: list[Path] = []
+    for path in paths:
+        if not path.exists():
+            raise TrainingError(f"{path} does not exist; give text files or folders of them.")
+        files += sorted(path.glob("*.txt")) if path.is_dir() else [path]
+    if not files:
+        raise TrainingError(
+            f"{paths[0] if paths else 'the data'} holds no .txt file to learn from."
+        )
+    names = list(held_out)
+    for name in names:
+        if name not in {file.stem for file in files}:
+            raise TrainingError(f"the held-out text {name!r} is not among the data.")
+    texts = {file: _read(file) for file in files}
+    training = tuple(text for file, text in texts.items() if file.stem not in names)
+    judged = tuple(text for file, text in texts.items() if file.stem in names)
+    if not "".join(training):
+        raise TrainingError("the data is empty; at least one file must hold text to learn from.")
+    if not "".join(judged):
+        raise TrainingError("no text is held out; name at least one file that is not empty.")
+    return Texts(training, judged)
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_bytes().decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise TrainingError(
+            f"{path} is not text in UTF-8 (byte {error.start} is not); convert it first."
+        ) from None
+    except OSError as error:
+        raise TrainingError(f"{path} cannot be read: {error.strerror}.") from error
+
+
+class TrainingData:
+    """Owns the token ids [tokens] of both sides, and how many characters each token completes.
+
+    Raises:
+        TrainingError: a side is shorter than one window of `longest` tokens and its target.
+    """
+
+    def __init__(self, texts: Texts, tokenizer: Tokenizer, longest: int) -> None:
+        self.training = _encode(texts.training, tokenizer)
+        self.held_out = _encode(texts.held_out, tokenizer)
+        for side, token_ids in (("data", self.training), ("held-out text", self.held_out)):
+            if len(token_ids) <= longest:
+                raise TrainingError(
+                    f"the {side} has {len(token_ids)} tokens; windows of {longest} tokens need "
+                    f"at least {longest + 1}."
+                )
+        # A character is complete with its first byte; the other bytes of UTF-8 are 10xxxxxx.
+        self.characters: IntArray = np.array(
+            [
+                sum(byte & 0xC0 != 0x80 for byte in tokenizer.token_bytes(token_id))
+                for token_id in range(tokenizer.vocab_size)
+            ],
+            dtype=np.int64,
+        )
+
+    def digest(self) -> str:
+        """A fingerprint of the token ids: a training must go on with what it began with."""
+        return hashlib.sha256(self.training.tobytes() + self.held_out.tobytes()).hexdigest()
+
+    def windows(
+        self, seed: int, step: int, count: int, length: int, repeat_share: float
+    ) -> IntArray:
+        """Random windows [count, length + 1] to learn from at one step: inputs and last target.
+
+        They depend on `seed` and `step` alone, so a training that is taken up again draws what
+        it would have drawn. In a share of them a passage is written a second time over what
+        followed, so that looking back for an earlier copy pays.
+        """
+        random = np.random.default_rng((seed, step))
+        starts = random.integers(0, len(self.training) - length, size=count)
+        windows: IntArray = self.training[starts[:, None] + np.arange(length + 1)]
+        for row in np.flatnonzero(random.random(count) < repeat_share):
+            _repeat(windows[row], random)
+        return windows
+
+    def held_out_windows(self, length: int, at_most: int | None = None) -> Iterator[IntArray]:
+        """Windows [length + 1] side by side over the held-out text; evenly spread if fewer."""
+        starts = np.arange(0, len(self.held_out) - length, length)
+        if at_most is not None and at_most < len(starts):
+            starts = starts[np.linspace(0, len(starts) - 1, at_most).astype(int)]
+        for start in starts:
+            yield self.held_out[start : start + length + 1]
+
+
+def _encode(texts: Sequence[str], tokenizer: Tokenizer) -> IntArray:
+    return np.concatenate([np.array(tokenizer.encode(text), dtype=np.int64) for text in texts])
+
+
+def _repeat(window: IntArray, random: np.random.Generator) -> None:
+    """Copy a random passage of the window to a random later place in it."""
+    longest = len(window) // 2
+    if longest <= SHORTEST_REPEAT:
+        return
+    size = int(random.integers(SHORTEST_REPEAT, longest + 1))
+    source = int(random.integers(0, len(window) - 2 * size + 1))
+    target = int(random.integers(source + size, len(window) - size + 1))
+    window[target : target + size] = window[source : source + size].copy()
