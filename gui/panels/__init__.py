@@ -1,0 +1,1 @@
+"""One file per panel, all alike; the window is made from the rows of `gui.panels.table`."""

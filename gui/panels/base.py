@@ -1,0 +1,59 @@
+"""What all panels have in common: a name, a draw method, wishes out, and rest while hidden."""
+
+from abc import abstractmethod
+from typing import ClassVar
+
+from PySide6.QtCore import Signal
+from PySide6.QtGui import QShowEvent
+from PySide6.QtWidgets import QWidget
+
+from gui.view import View
+from gui.wishes import Wish
+
+
+class Panel(QWidget):
+    """Draws a View and emits wishes; holds no state of its own beyond what it last drew.
+
+    Subclasses set `name` (settings, tests), `title` (on the window) and `help` (one sentence,
+    tooltip and accessible description), and implement `draw`. `draw` is only called while
+    the panel is visible, with `previous` None the first time; compare fields of the two views
+    with `is` and leave alone what did not change.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    help: ClassVar[str]
+
+    wished = Signal(object)  # Wish
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setObjectName(self.name)
+        self.setAccessibleName(self.title)
+        self.setAccessibleDescription(self.help)
+        self._drawn: View | None = None
+        self._waiting: View | None = None
+
+    def show_view(self, view: View) -> None:
+        """Draw now if the panel can be seen, else when it next can."""
+        if not self.isVisible():
+            self._waiting = view
+            return
+        self._waiting = None
+        if view is not self._drawn:
+            previous, self._drawn = self._drawn, view
+            self.draw(view, previous)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Catch up on what happened while the panel was hidden."""
+        super().showEvent(event)
+        if self._waiting is not None:
+            self.show_view(self._waiting)
+
+    @abstractmethod
+    def draw(self, view: View, previous: View | None) -> None:
+        """Draw the view; `previous` is what is drawn at present."""
+
+    def wish(self, wish: Wish) -> None:
+        """Ask for something; the controller decides."""
+        self.wished.emit(wish)

@@ -1,0 +1,119 @@
+"""What the window knows: frozen values, and the one store that tells when they change."""
+
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Literal
+
+from PySide6.QtCore import QObject, Signal
+
+from engine.conditions import Conditions
+from engine.reading import CacheCheck, Reading
+from engine.readouts import Role
+from engine.sampling import Sampling
+from gui.theme import LIGHT, Theme
+
+Scale = Literal["linear", "log", "row"]
+Drawing = Literal["heatmap", "arcs"]
+Phase = Literal["starting", "loading", "running", "ready", "failed"]
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What the user points at; None follows the text (query) or points at nothing (key)."""
+
+    layer: int = 0
+    head: int = 0
+    query: int | None = None
+    key: int | None = None
+
+
+@dataclass(frozen=True)
+class Display:
+    """How things are drawn; nothing here changes a number."""
+
+    theme: Theme = LIGHT
+    zoom: float = 1.0
+    scale: Scale = "linear"
+    leave_first_out: bool = False
+    drawing: Drawing = "heatmap"
+    sort: Role | None = None
+    least: float = 0.0  # heads whose sorted role scores less are dimmed
+    show_loss: bool = False
+    motion: bool = True
+
+
+@dataclass(frozen=True)
+class MaskChoice:
+    """The mask controls; the window's sizes are kept while another mask is in force."""
+
+    mask: Literal["causal", "window", "none"] = "causal"
+    window: int = 16
+    sinks: int = 0
+
+    @property
+    def conditions(self) -> Conditions:
+        """What the engine runs under."""
+        return Conditions(mask=self.mask, window=self.window, sinks=self.sinks)
+
+
+@dataclass(frozen=True)
+class State:
+    """Everything that can change while the window is open."""
+
+    phase: Phase = "starting"
+    notice: str = ""  # one sentence on what goes on or went wrong
+    text: str = ""  # what the prompt editor should hold
+    reading: Reading | None = None
+    cache_check: CacheCheck | None = None
+    selection: Selection = field(default_factory=Selection)
+    mask: MaskChoice = field(default_factory=MaskChoice)
+    use_cache: bool = True
+    sampling: Sampling = field(default_factory=Sampling)
+    display: Display = field(default_factory=Display)
+    playing: Literal["", "play", "sentence"] = ""
+    steps_per_second: float = 4.0
+    stale: bool = False  # what is drawn waits for a newer answer
+
+
+class Store(QObject):
+    """Owns the state; tells everyone what changed, one change at a time."""
+
+    changed = Signal(object, object)  # State, frozenset of field names
+
+    def __init__(self, state: State | None = None) -> None:
+        super().__init__()
+        self._state = state or State()
+        self._telling = False
+
+    @property
+    def state(self) -> State:
+        """The state now."""
+        return self._state
+
+    def update(self, **changes: Any) -> None:  # noqa: ANN401 - the fields of State
+        """Replace some fields and tell, unless nothing differs.
+
+        Raises:
+            RuntimeError: called by somebody who is just being told; a view must not decide.
+        """
+        if self._telling:
+            raise RuntimeError(
+                f"the store was changed ({', '.join(changes)}) while it was telling."
+            )
+        state = replace(self._state, **changes)
+        names = frozenset(
+            each.name
+            for each in fields(State)
+            if getattr(state, each.name) is not getattr(self._state, each.name)
+            and (
+                each.name == "reading"
+                or getattr(state, each.name) != getattr(self._state, each.name)
+            )
+        )
+        if not names:
+            return
+        self._state = state
+        self._telling = True
+        try:
+            self.changed.emit(state, names)
+        finally:
+            self._telling = False

@@ -1,0 +1,166 @@
+"""From state to what is shown: clamped, derived, frozen; pure, without Qt.
+
+Panels draw a `View` and decide nothing. Whatever a stale selection or an empty text could break
+is settled here, once.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.document import Document
+from engine.reading import Focus, Reading
+from engine.readouts import HeadRoles, Role
+from gui.state import State
+from gui.theme import Theme
+from gui.widgets.token_text import display, speak
+
+HeadAt = tuple[int, int]  # layer, head
+
+
+@dataclass(frozen=True)
+class View:
+    """One moment, ready to be drawn.
+
+    `labels` [S] are the shown tokens as text that no renderer mistakes for markup; `row` [S] is
+    the selected query's weights in the selected head. Positions count from the first token that
+    the model sees. Without a text `query` is None and arrays are empty.
+    """
+
+    state: State
+    theme: Theme
+    reading: Reading | None
+    tokens: tuple[bytes, ...]
+    labels: tuple[str, ...]
+    layer: int
+    head: int
+    query: int | None
+    key: int | None
+    row: NDArray[np.float32]
+    row_visible: NDArray[np.bool_]
+    role: Role | None
+    order: tuple[HeadAt, ...] | None  # None: the natural grid
+    dimmed: frozenset[HeadAt]
+    captions: dict[HeadAt, str]
+    row_sentence: str  # the text equivalent of the selected row
+
+    @property
+    def focus(self) -> Focus | None:
+        """The head drawn in full, if any is."""
+        return self.reading.focus if self.reading else None
+
+    @property
+    def n_tokens(self) -> int:
+        """S."""
+        return self.reading.n_tokens if self.reading else 0
+
+
+def resolve(state: State) -> View:
+    """What the window shows of a state."""
+    reading, selection = state.reading, state.selection
+    theme = _scaled(state.display.theme, state.display.zoom)
+    tokens, labels = _shown_tokens(reading)
+    query = key = None
+    row, row_visible = np.empty(0, np.float32), np.empty(0, np.bool_)
+    layer, head = selection.layer, selection.head
+    if reading is not None:
+        layer, head = reading.focus.layer, reading.focus.head
+        if reading.n_tokens:
+            last = reading.n_tokens - 1
+            query = last if selection.query is None else min(selection.query, last)
+            key = None if selection.key is None else min(selection.key, last)
+            row, row_visible = reading.focus.weights[query], reading.focus.visible[query]
+    roles = reading.roles if reading and reading.n_tokens else None
+    sort = state.display.sort
+    return View(
+        state=state,
+        theme=theme,
+        reading=reading,
+        tokens=tokens,
+        labels=labels,
+        layer=layer,
+        head=head,
+        query=query,
+        key=key,
+        row=row,
+        row_visible=row_visible,
+        role=roles.name(layer, head) if roles else None,
+        order=_order(roles, sort) if roles and sort else None,
+        dimmed=_dimmed(roles, sort, state.display.least) if roles and sort else frozenset(),
+        captions=_captions(roles, sort) if roles else {},
+        row_sentence=row_sentence(tokens, query, row),
+    )
+
+
+@lru_cache(maxsize=8)
+def _scaled(theme: Theme, zoom: float) -> Theme:
+    return theme.scaled(zoom)
+
+
+def _shown_tokens(reading: Reading | None) -> tuple[tuple[bytes, ...], tuple[str, ...]]:
+    if reading is None:
+        return (), ()
+    return _tokens_and_labels(reading.document, reading.n_fallen, reading.cursor)
+
+
+@lru_cache(maxsize=4)
+def _tokens_and_labels(
+    document: Document, start: int, stop: int
+) -> tuple[tuple[bytes, ...], tuple[str, ...]]:
+    tokens = document.tokens[start:stop]
+    return tokens, tuple(map(_label, tokens))
+
+
+@lru_cache(maxsize=8192)
+def _label(token: bytes) -> str:
+    return display(token)
+
+
+def _heads(roles: HeadRoles) -> list[HeadAt]:
+    n_layer, n_head = roles.scores["entropy"].shape
+    return [(layer, head) for layer in range(n_layer) for head in range(n_head)]
+
+
+def _order(roles: HeadRoles, role: Role) -> tuple[HeadAt, ...]:
+    """Heads from the highest score of a role to the lowest; entropy from the most focused on."""
+    scores = np.nan_to_num(roles.scores[role])
+    sign = 1 if role == "entropy" else -1
+    return tuple(sorted(_heads(roles), key=lambda at: (sign * float(scores[at]), at)))
+
+
+def _dimmed(roles: HeadRoles, role: Role, least: float) -> frozenset[HeadAt]:
+    """Heads whose score is below `least`; for entropy, above it."""
+    if not least:
+        return frozenset()
+    scores = np.nan_to_num(roles.scores[role])
+    if role == "entropy":
+        return frozenset(at for at in _heads(roles) if scores[at] > least)
+    return frozenset(at for at in _heads(roles) if scores[at] < least)
+
+
+def _captions(roles: HeadRoles, sort: Role | None) -> dict[HeadAt, str]:
+    """What the overview says of each head: the sorted score, or the role that it reaches."""
+    captions = {}
+    for at in _heads(roles):
+        if sort is not None:
+            score = float(roles.scores[sort][at])
+            captions[at] = "" if np.isnan(score) else f"{sort} {score:.2f}"
+        else:
+            role = roles.name(*at)
+            captions[at] = f"{role} {roles.scores[role][at]:.2f}" if role else ""
+    return captions
+
+
+def row_sentence(
+    tokens: tuple[bytes, ...], query: int | None, row: NDArray[np.float32], n_named: int = 3
+) -> str:
+    """In words where one query looks, for those who do not see the picture."""
+    if query is None or not len(row):
+        return "There is no text yet."
+    named = np.argsort(-row, kind="stable")[:n_named]
+    looks = ", ".join(
+        f"{speak(tokens[key])} at position {key} ({row[key]:.1%})" for key in named if row[key] > 0
+    )
+    return f"{speak(tokens[query])} at position {query} looks most at {looks}."

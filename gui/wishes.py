@@ -1,0 +1,124 @@
+"""What a user can want, as values: panels emit them, the controller fulfils them."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from engine.sampling import Sampling
+
+
+@dataclass(frozen=True)
+class EditText:
+    """The prompt is now this text."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class SelectHead:
+    """Look at this head."""
+
+    layer: int
+    head: int
+
+
+@dataclass(frozen=True)
+class SelectPosition:
+    """Point at this query (None: follow the text) and, maybe, at one of its keys."""
+
+    query: int | None
+    key: int | None = None
+
+
+@dataclass(frozen=True)
+class Step:
+    """One token further."""
+
+
+@dataclass(frozen=True)
+class GoTo:
+    """Show the text with its first so many tokens."""
+
+    cursor: int
+
+
+@dataclass(frozen=True)
+class Choose:
+    """Put this token after that position, whatever stood there."""
+
+    position: int
+    token_id: int
+
+
+@dataclass(frozen=True)
+class Play:
+    """Go on by itself ("play"), to the end of a sentence ("sentence"), or stop ("")."""
+
+    mode: str
+
+
+@dataclass(frozen=True)
+class SetSpeed:
+    """So many steps per second while playing."""
+
+    steps_per_second: float
+
+
+@dataclass(frozen=True)
+class SetSampling:
+    """Draw tokens in this way."""
+
+    sampling: Sampling
+
+
+@dataclass(frozen=True)
+class SetMask:
+    """Change some fields of `MaskChoice`."""
+
+    changes: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class SetCache:
+    """Switch the KV cache on or off."""
+
+    use: bool
+
+
+@dataclass(frozen=True)
+class SetDisplay:
+    """Change some fields of `Display`."""
+
+    changes: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class OpenModel:
+    """Load the model in this folder; the present one stays until it is ready."""
+
+    path: Path
+
+
+@dataclass(frozen=True)
+class RunCommand:
+    """Do what a row of the command table does."""
+
+    command: str
+
+
+Wish = (
+    EditText
+    | SelectHead
+    | SelectPosition
+    | Step
+    | GoTo
+    | Choose
+    | Play
+    | SetSpeed
+    | SetSampling
+    | SetMask
+    | SetCache
+    | SetDisplay
+    | OpenModel
+    | RunCommand
+)
