@@ -1,0 +1,107 @@
+"""What every test stands on: no screen, one thread, no settings of the person who runs them."""
+
+import gc
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+# Before Qt and torch are imported by anyone.
+os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("MKL_NUM_THREADS", "1")
+
+import pytest
+from PySide6.QtCore import QCoreApplication, QEvent, QSettings, QThread
+
+if TYPE_CHECKING:
+    from PySide6.QtWidgets import QWidget
+
+    from engine.model import Transformer
+    from engine.run import Run
+
+
+def _leftover_widgets(known: set[int]) -> "list[QWidget]":
+    """Top-level widgets that the test made and neither closed nor dropped."""
+    from PySide6.QtWidgets import QApplication  # noqa: PLC0415 - engine tests do without widgets
+
+    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+    return [widget for widget in QApplication.topLevelWidgets() if id(widget) not in known]
+
+
+@pytest.fixture(autouse=True)
+def _nothing_left_behind(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[None]:
+    """A test leaves no widget and no running QThread; an engine test not even an application."""
+    settings = tmp_path / "settings"
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(settings))
+    for form in (QSettings.Format.NativeFormat, QSettings.Format.IniFormat):
+        QSettings.setPath(form, QSettings.Scope.UserScope, str(settings))
+    started: list[QThread] = []
+    start = QThread.start
+
+    def start_watched(thread: QThread, *priority: QThread.Priority) -> None:
+        started.append(thread)
+        start(thread, *priority)
+
+    monkeypatch.setattr(QThread, "start", start_watched)
+    had_application = QCoreApplication.instance() is not None
+    known: set[int] = set()
+    if had_application:
+        known = {id(widget) for widget in _leftover_widgets(set())}
+    yield
+    if QCoreApplication.instance() is None:
+        return
+    in_engine = Path(__file__).parent / "engine" in request.path.parents
+    assert had_application or not in_engine, "an engine test created an application"
+    running = [thread for thread in started if _is_running(thread)]
+    assert not running, f"still running: {running}"
+    if _leftover_widgets(known):
+        gc.collect()
+    assert not _leftover_widgets(known), f"left behind: {_leftover_widgets(known)}"
+
+
+def _is_running(thread: QThread) -> bool:
+    try:
+        return thread.isRunning()
+    except RuntimeError:  # its C++ side is gone, so it has ended
+        return False
+
+
+def _randomise(model: "Transformer", seed: int) -> None:
+    """Weights wide enough for attention to be far from even, and biases that are not 0."""
+    import torch  # noqa: PLC0415 - tests of the window must not load it
+
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            middle = 1.0 if "norm" in name and name.endswith("weight") else 0.0
+            parameter.normal_(middle, 0.3, generator=generator)
+
+
+@pytest.fixture(scope="session")
+def tiny() -> "Callable[..., Run]":
+    """Makes runs of small random models.
+
+    `tiny("alibi", n_layer=1, seed=3)` is a run; its model is `run.model`.
+    """
+    from engine.config import ModelConfig  # noqa: PLC0415 - as above
+    from engine.model import Transformer  # noqa: PLC0415
+    from engine.run import Run  # noqa: PLC0415
+
+    def make(positions: str = "rotary", *, seed: int = 0, **sizes: Any) -> Run:  # noqa: ANN401
+        wanted = {
+            "vocab_size": 11,
+            "n_layer": 2,
+            "n_head": 4,
+            "n_kv_head": 2,
+            "d_model": 16,
+            "max_seq_len": 32,
+            **sizes,
+        }
+        model = Transformer(ModelConfig(positions=positions, **wanted))
+        _randomise(model, seed)
+        return Run(model)
+
+    return make
