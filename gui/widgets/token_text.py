@@ -15,10 +15,10 @@ SPACE, NEWLINE, TAB, DOTTED_CIRCLE = "␣", "⏎", "⇥", "◌"
 ISOLATE, END_ISOLATE = "\u2068", "\u2069"
 
 _MARKS = {" ": SPACE, "\n": NEWLINE, "\t": TAB}
-_CONTROLS = (
+_CONTROLS = (  # noqa: SIM905 - as a list it would fill half a screen
     "NUL SOH STX ETX EOT ENQ ACK BEL BS HT LF VT FF CR SO SI "
     "DLE DC1 DC2 DC3 DC4 NAK SYN ETB CAN EM SUB ESC FS GS RS US"
-).split()  # noqa: SIM905 - as a list it would fill half a screen
+).split()
 _NAMES = {
     **{chr(code): name for code, name in enumerate(_CONTROLS)},
     "\x7f": "DEL",
