@@ -149,6 +149,8 @@ class Scope:
         return self._reading(fresh[-1].reason, (fresh[-1].n_kept, fresh[-1].n_tokens))
 
     def _shown(self) -> Session:
+        # A pass that was given up leaves the run behind the document; catch up first.
+        self._run.read(self._document.token_ids[self._n_fallen :])
         return self._run.at(self._cursor - self._n_fallen)
 
     def _stages(self, session: Session, position: int) -> Stages | None:

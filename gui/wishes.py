@@ -99,13 +99,6 @@ class OpenModel:
     path: Path
 
 
-@dataclass(frozen=True)
-class RunCommand:
-    """Do what a row of the command table does."""
-
-    command: str
-
-
 Wish = (
     EditText
     | SelectHead
@@ -120,5 +113,4 @@ Wish = (
     | SetCache
     | SetDisplay
     | OpenModel
-    | RunCommand
 )

@@ -1,0 +1,289 @@
+"""Fulfils wishes: by a change of the store, or by a job for the engine and then a change."""
+
+import traceback
+from collections.abc import Callable
+from dataclasses import replace
+from functools import singledispatchmethod
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from engine.errors import ConfigError, ContextFullError, EngineError
+from engine.reading import CacheCheck, Look, Reading
+from gui import wishes
+from gui.messages import Messages
+from gui.state import Selection, Store
+from gui.worker import Cancelled, EngineThread, Job
+
+if TYPE_CHECKING:
+    from engine.scope import Scope
+
+# Anything that changes what is shown makes a running comparison with the full pass void.
+_CHECK = frozenset({"check"})
+_EDIT = frozenset({"edit", "step", "check"})
+_SETTLE_MS = 250  # how long nothing must happen before the full pass is worth its time
+_SENTENCE_ENDS = (b".", b"!", b"?")
+
+
+class Controller(QObject):
+    """Owns the engine's thread and the order in which things are asked of it."""
+
+    settled = Signal()  # an answer is shown and nothing more is being worked on
+
+    def __init__(self, store: Store, engine: EngineThread, messages: Messages) -> None:
+        super().__init__()
+        self._store = store
+        self._engine = engine
+        self._messages = messages
+        self._scope: Scope | None = None
+        self._tickets: dict[int, Callable[[Any], None]] = {}
+        self._asked_conditions = store.state.mask.conditions
+        engine.answered.connect(self._on_answer)
+        engine.failed.connect(self._on_failure)
+        engine.crashed.connect(self._on_crash)
+        engine.dropped.connect(self._forget)
+        self._next_step = QTimer(self, singleShot=True)
+        self._next_step.timeout.connect(self._play_on)
+        self._check_soon = QTimer(self, singleShot=True, interval=_SETTLE_MS)
+        self._check_soon.timeout.connect(self._check_cache)
+
+    # Wishes
+
+    @singledispatchmethod
+    def fulfil(self, wish: object) -> None:
+        """Do what a wish of `gui.wishes` asks for.
+
+        Raises:
+            TypeError: there is no such wish.
+        """
+        raise TypeError(f"{wish!r} is no wish that the controller knows.")
+
+    @fulfil.register
+    def _(self, wish: wishes.OpenModel) -> None:
+        self._open(wish.path)
+
+    @fulfil.register
+    def _(self, wish: wishes.EditText) -> None:
+        self._stop_playing()
+        self._store.update(text=wish.text)
+        self._ask("edit", lambda scope, void: scope.edit(wish.text, void), _EDIT)
+
+    @fulfil.register
+    def _(self, wish: wishes.SelectHead) -> None:
+        selection = replace(self._store.state.selection, layer=wish.layer, head=wish.head)
+        self._point_at(selection)
+
+    @fulfil.register
+    def _(self, wish: wishes.SelectPosition) -> None:
+        selection = replace(self._store.state.selection, query=wish.query, key=wish.key)
+        self._point_at(selection)
+
+    def _point_at(self, selection: Selection) -> None:
+        before = self._store.state.selection
+        self._store.update(selection=selection)
+        if replace(before, key=None) != replace(selection, key=None):
+            look = Look(selection.layer, selection.head, selection.query)
+            self._ask("look", lambda scope, _void: scope.look(look), frozenset({"look"}))
+
+    @fulfil.register
+    def _(self, _wish: wishes.Step) -> None:
+        self._stop_playing()
+        self._step()
+
+    @fulfil.register
+    def _(self, wish: wishes.GoTo) -> None:
+        self._stop_playing()
+        self._ask("go", lambda scope, _void: scope.go_to(wish.cursor), _CHECK | {"go"})
+
+    @fulfil.register
+    def _(self, wish: wishes.Choose) -> None:
+        self._stop_playing()
+        reading = self._store.state.reading
+        if reading is None:
+            return
+        cursor = wish.position + 1 + reading.n_fallen
+        self._ask("step", lambda scope, void: scope.choose(cursor, wish.token_id, void), _CHECK)
+
+    @fulfil.register
+    def _(self, wish: wishes.Play) -> None:
+        if wish.mode and self._store.state.reading is None:
+            return
+        self._store.update(playing=wish.mode)
+        if wish.mode:
+            self._step()
+        else:
+            self._stop_playing()
+
+    @fulfil.register
+    def _(self, wish: wishes.SetSpeed) -> None:
+        self._store.update(steps_per_second=wish.steps_per_second)
+
+    @fulfil.register
+    def _(self, wish: wishes.SetSampling) -> None:
+        sampling = wish.sampling
+        self._store.update(sampling=sampling)
+        self._ask("sampling", lambda scope, _void: scope.set_sampling(sampling), _CHECK)
+
+    @fulfil.register
+    def _(self, wish: wishes.SetMask) -> None:
+        try:
+            mask = replace(self._store.state.mask, **wish.changes)
+            conditions = mask.conditions
+        except ConfigError as error:
+            self._messages.warning(str(error))
+            return
+        self._store.update(mask=mask)
+        if conditions != self._asked_conditions:
+            self._asked_conditions = conditions
+            self._ask(
+                "conditions",
+                lambda scope, void: scope.set_conditions(conditions, void),
+                _CHECK | {"conditions"},
+            )
+
+    @fulfil.register
+    def _(self, wish: wishes.SetCache) -> None:
+        self._store.update(use_cache=wish.use)
+        self._ask(
+            "cache", lambda scope, void: scope.set_cache(use=wish.use, cancelled=void), _CHECK
+        )
+
+    @fulfil.register
+    def _(self, wish: wishes.SetDisplay) -> None:
+        self._store.update(display=replace(self._store.state.display, **wish.changes))
+
+    # Playing
+
+    def _step(self) -> None:
+        self._ask("step", lambda scope, void: scope.step(void), _CHECK)
+
+    def _play_on(self) -> None:
+        if self._store.state.playing:
+            self._step()
+
+    def _stop_playing(self) -> None:
+        self._next_step.stop()
+        self._store.update(playing="")
+
+    def _continue_or_stop(self, reading: Reading) -> None:
+        playing = self._store.state.playing
+        ended = reading.document.tokens[reading.cursor - 1 : reading.cursor]
+        at_sentence_end = bool(ended) and ended[0].strip().endswith(_SENTENCE_ENDS)
+        if playing == "sentence" and at_sentence_end:
+            self._stop_playing()
+        elif playing:
+            self._next_step.start(round(1000 / self._store.state.steps_per_second))
+
+    # The engine
+
+    def _open(self, path: Path) -> None:
+        self._stop_playing()
+        phase = "loading" if self._store.state.reading else "starting"
+        self._store.update(phase=phase, notice=f"Opening {path.name} …")
+        state = self._store.state
+        look = Look(state.selection.layer, state.selection.head, state.selection.query)
+        conditions, use_cache = state.mask.conditions, state.use_cache
+        sampling, text = state.sampling, state.text
+        self._asked_conditions = conditions
+
+        def work(void: Cancelled) -> tuple["Scope", Reading]:
+            from engine.loading import load  # noqa: PLC0415 - torch, on this thread only
+            from engine.scope import Scope  # noqa: PLC0415
+
+            scope = Scope(load(path))
+            scope.set_conditions(conditions)
+            scope.set_cache(use=use_cache)
+            scope.set_sampling(sampling)
+            scope.look(look)
+            return scope, scope.edit(text, void)
+
+        self._submit(Job("open", work, frozenset({"open", "check"})), self._on_opened)
+
+    def _on_opened(self, opened: tuple["Scope", Reading]) -> None:
+        self._scope, reading = opened
+        if self._store.state.text != reading.document.text:
+            self.fulfil(wishes.EditText(self._store.state.text))
+        self._show(reading)
+
+    def _ask(
+        self,
+        kind: str,
+        work: Callable[["Scope", Cancelled], Reading],
+        replaces: frozenset[str] = frozenset(),
+    ) -> None:
+        scope = self._scope
+        if scope is None:
+            return
+        self._check_soon.stop()
+        show = self._show_step if kind == "step" else self._show
+        self._submit(Job(kind, lambda void: work(scope, void), replaces), show)
+        self._store.update(stale=True)
+
+    def _submit(self, job: Job, show: Callable[[Any], None]) -> None:
+        self._tickets[self._engine.submit(job)] = show
+
+    def _show_step(self, reading: Reading) -> None:
+        # An edit makes earlier steps void, so the text of a step is never older than the editor's.
+        self._store.update(text=reading.document.text)
+        self._show(reading)
+        self._continue_or_stop(reading)
+
+    def _show(self, reading: Reading) -> None:
+        """An answer has come: it is what the window shows now."""
+        check = self._store.state.cache_check
+        if reading.reason != "looked" or (check and check.n_tokens != reading.n_tokens):
+            check = None
+        self._store.update(
+            reading=reading,
+            phase="ready",
+            notice="",
+            stale=bool(self._tickets),
+            cache_check=check,
+        )
+        self._settle()
+
+    def _settle(self) -> None:
+        if not self._tickets and not self._store.state.playing:
+            self._check_soon.start()
+
+    def _check_cache(self) -> None:
+        if self._scope is not None and not self._tickets:
+            self._submit(Job("check", self._scope.check_cache), self._show_check)
+
+    def _show_check(self, check: CacheCheck | None) -> None:
+        self._store.update(cache_check=check)
+        self.settled.emit()
+
+    def _on_answer(self, number: int, answer: object) -> None:
+        self._tickets.pop(number)(answer)
+
+    def _forget(self, number: int) -> None:
+        self._tickets.pop(number, None)
+
+    def _on_failure(self, number: int, error: EngineError) -> None:
+        self._tickets.pop(number, None)
+        self._stop_playing()
+        ready = self._store.state.reading is not None
+        self._store.update(phase="ready" if ready else "failed", notice=str(error), stale=False)
+        if isinstance(error, ContextFullError):
+            self._messages.info(str(error))
+        else:
+            self._messages.error(str(error))
+        if ready:
+            self._settle()
+        else:
+            self.settled.emit()
+
+    def _on_crash(self, number: int, error: Exception) -> None:
+        self._tickets.pop(number, None)
+        self._stop_playing()
+        details = "".join(traceback.format_exception(error))
+        self._store.update(stale=False, notice="The program met a bug; see the message.")
+        self._messages.error(f"This is a bug: {type(error).__name__}: {error}", details)
+
+    def close(self) -> None:
+        """Give up what runs and end the engine's thread."""
+        self._next_step.stop()
+        self._check_soon.stop()
+        self._engine.close()
