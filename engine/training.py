@@ -411,13 +411,13 @@ def _parser() -> argparse.ArgumentParser:
         shape.add_argument(_flag(name), type=int, default=default)
     for name in ("n_kv_head", "d_ff"):
         shape.add_argument(_flag(name), type=int, default=0, help="0: the usual")
-    for name, usual, kind in (
-        ("positions", "rotary", Positions),
-        ("norm", "rms", Norm),
-        ("mlp", "plain", Mlp),
-        ("activation", "gelu_tanh", Activation),
+    for name, usual, known in (
+        ("positions", "rotary", get_args(Positions)),
+        ("norm", "rms", get_args(Norm)),
+        ("mlp", "plain", get_args(Mlp)),
+        ("activation", "gelu_tanh", get_args(Activation)),
     ):
-        shape.add_argument(_flag(name), choices=get_args(kind), default=usual)
+        shape.add_argument(_flag(name), choices=known, default=usual)
     shape.add_argument("--no-bias", action="store_true", help="no biases anywhere")
     shape.add_argument("--untied", action="store_true", help="an output matrix of its own")
     how = parser.add_argument_group("training")
