@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from PySide6.QtCore import QMimeData, Qt
 from PySide6.QtGui import QColor, QInputMethodEvent, QTextCursor
-from PySide6.QtWidgets import QApplication, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
 from gui.theme import LIGHT, THEMES, Theme
@@ -236,10 +236,7 @@ def test_tab_moves_on_to_the_next_widget(qtbot: QtBot) -> None:
     """The keyboard is not caught in the editor."""
     window = QWidget()
     qtbot.addWidget(window)
-    layout = QVBoxLayout(window)
-    first, second = PromptEdit(), PromptEdit()
-    layout.addWidget(first)
-    layout.addWidget(second)
+    first, second = PromptEdit(window), PromptEdit(window)
     window.show()
     first.setFocus()
     qtbot.keyClick(first, Qt.Key.Key_Tab)
@@ -259,7 +256,7 @@ def colours(edit: PromptEdit) -> set[str]:
     return {
         picture.pixelColor(x, y).name().upper()
         for x in range(picture.width())
-        for y in range(0, 40)
+        for y in range(40)
     }
 
 
