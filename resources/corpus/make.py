@@ -245,12 +245,12 @@ def _known_speakers(play: str, paragraphs: list[list[str]]) -> frozenset[str]:
         stopped = re.search(r"\.\]?(?: ?\[.*)?$", lines[0]) or len(lines) > 1
         if found and stopped and len(lines[0]) < 50 and found[0] not in ROMAN:
             is_mixed = play in MIXED_CASE_NAMES
-            if not is_mixed or (len(found[0].split()) <= 5 and _is_a_name(play, lines[0])):
+            if not is_mixed or (len(found[0].split()) <= 5 and _is_a_name(lines[0])):
                 names.add(found[0])
     return frozenset(names)
 
 
-def _is_a_name(play: str, line: str) -> bool:
+def _is_a_name(line: str) -> bool:
     """Whether a line in small letters is a name: every word capitalised, and short."""
     words = re.sub(r"\[.*", "", line).replace(",", " ").split()
     return all(w[0].isupper() or w[0].isdigit() or w in JOINING for w in words) and (
@@ -291,8 +291,8 @@ def _balance(lines: list[str]) -> list[str]:
     pieces: list[str] = []
     for line in re.sub(r"\[[^\]]*\]", lambda m: m[0].replace("\n", " "), text).splitlines():
         missing = line.count("[") - line.count("]")
-        line = line + "]" * missing if missing > 0 else "[" * -missing + line
-        pieces.append(re.sub(r"^(\[[^\]]*\w)\]$", r"\1.]", line))
+        closed = line + "]" * missing if missing > 0 else "[" * -missing + line
+        pieces.append(re.sub(r"^(\[[^\]]*\w)\]$", r"\1.]", closed))
     return pieces
 
 
