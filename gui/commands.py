@@ -1,0 +1,383 @@
+"""All commands as rows: menus, toolbar, shortcuts and the shortcut list are made from these."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from gui import wishes
+from gui.state import State
+from gui.theme import THEMES
+from gui.wishes import Wish
+
+ZOOM_STEPS = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0)
+
+
+def _always(_state: State) -> bool:
+    return True
+
+
+def _has_text(state: State) -> bool:
+    return state.reading is not None and state.reading.n_tokens > 0
+
+
+def _can_go_back(state: State) -> bool:
+    return state.reading is not None and state.reading.n_tokens > 1
+
+
+@dataclass(frozen=True)
+class Command:
+    """One thing to do. Without a `wish` the window itself does it, by its id."""
+
+    id: str
+    menu: str
+    title: str
+    help: str
+    shortcuts: tuple[str, ...] = ()
+    wish: Callable[[State], Wish | None] | None = None
+    checked: Callable[[State], bool] | None = None
+    enabled: Callable[[State], bool] = _always
+    on_toolbar: bool = False
+
+
+def _go_back(state: State) -> Wish | None:
+    return wishes.GoTo(state.reading.cursor - 1) if state.reading else None
+
+
+def _go_to_end(state: State) -> Wish | None:
+    return wishes.GoTo(len(state.reading.document)) if state.reading else None
+
+
+def _go_to_prompt(state: State) -> Wish | None:
+    return wishes.GoTo(state.reading.document.n_prompt) if state.reading else None
+
+
+def _toggle_play(mode: str) -> Callable[[State], Wish]:
+    return lambda state: wishes.Play("" if state.playing else mode)
+
+
+def _move_head(layers: int, heads: int) -> Callable[[State], Wish | None]:
+    def move(state: State) -> Wish | None:
+        if state.reading is None:
+            return None
+        config = state.reading.info.config
+        return wishes.SelectHead(
+            (state.selection.layer + layers) % config.n_layer,
+            (state.selection.head + heads) % config.n_head,
+        )
+
+    return move
+
+
+def _move_query(by: int) -> Callable[[State], Wish | None]:
+    def move(state: State) -> Wish | None:
+        if not _has_text(state) or state.reading is None:
+            return None
+        last = state.reading.n_tokens - 1
+        query = last if state.selection.query is None else min(state.selection.query, last)
+        return wishes.SelectPosition(max(0, min(last, query + by)))
+
+    return move
+
+
+def _toggle_mask(state: State) -> Wish:
+    return wishes.SetMask({"mask": "causal" if state.mask.mask == "none" else "none"})
+
+
+def _toggle_window(state: State) -> Wish:
+    return wishes.SetMask({"mask": "causal" if state.mask.mask == "window" else "window"})
+
+
+def _toggle(field: str) -> Callable[[State], Wish]:
+    return lambda state: wishes.SetDisplay({field: not getattr(state.display, field)})
+
+
+def _set(field: str, value: object) -> Callable[[State], Wish]:
+    return lambda _state: wishes.SetDisplay({field: value})
+
+
+def _is(field: str, value: object) -> Callable[[State], bool]:
+    return lambda state: getattr(state.display, field) == value
+
+
+def _zoom(direction: int) -> Callable[[State], Wish]:
+    def zoom(state: State) -> Wish:
+        now = min(range(len(ZOOM_STEPS)), key=lambda i: abs(ZOOM_STEPS[i] - state.display.zoom))
+        return wishes.SetDisplay(
+            {"zoom": ZOOM_STEPS[max(0, min(len(ZOOM_STEPS) - 1, now + direction))]}
+        )
+
+    return zoom
+
+
+def _greedy(state: State) -> Wish:
+    temperature = 0.8 if state.sampling.temperature == 0 else 0.0
+    return wishes.SetSampling(replace(state.sampling, temperature=temperature))
+
+
+COMMANDS: tuple[Command, ...] = (
+    Command("open", "File", "Open model…", "Open a folder that holds a model.", ("Ctrl+O",)),
+    Command(
+        "save_picture", "File", "Save picture…", "Save the window as a PNG.", ("Ctrl+Shift+S",)
+    ),
+    Command("copy_picture", "File", "Copy picture", "Copy the window as a picture."),
+    Command("quit", "File", "Quit", "Close the program.", ("Ctrl+Q",)),
+    Command(
+        "edit_prompt", "Text", "Edit the prompt", "Put the caret into the prompt.", ("Ctrl+L",)
+    ),
+    Command(
+        "back",
+        "Steps",
+        "Step back",
+        "Show the text one token shorter; nothing is forgotten.",
+        ("PgUp",),
+        _go_back,
+        enabled=_can_go_back,
+        on_toolbar=True,
+    ),
+    Command(
+        "step",
+        "Steps",
+        "Step",
+        "Go one token further.",
+        ("PgDown",),
+        lambda _state: wishes.Step(),
+        enabled=_has_text,
+        on_toolbar=True,
+    ),
+    Command(
+        "play",
+        "Steps",
+        "Play",
+        "Go on token by token until stopped.",
+        ("F5",),
+        _toggle_play("play"),
+        lambda state: bool(state.playing),
+        _has_text,
+        on_toolbar=True,
+    ),
+    Command(
+        "play_sentence",
+        "Steps",
+        "Play to the end of the sentence",
+        "Go on until a full stop, an exclamation mark or a question mark.",
+        ("F6",),
+        _toggle_play("sentence"),
+        enabled=_has_text,
+    ),
+    Command(
+        "to_prompt",
+        "Steps",
+        "Back to the prompt",
+        "Show the text as the prompt left it.",
+        ("Shift+PgUp",),
+        _go_to_prompt,
+        enabled=_has_text,
+    ),
+    Command(
+        "to_end",
+        "Steps",
+        "To the last token",
+        "Show the text in full.",
+        ("Shift+PgDown",),
+        _go_to_end,
+        enabled=_has_text,
+    ),
+    Command(
+        "greedy",
+        "Steps",
+        "Greedy",
+        "Always take the most probable token (temperature 0).",
+        ("Ctrl+G",),
+        _greedy,
+        lambda state: state.sampling.temperature == 0,
+    ),
+    Command(
+        "mask",
+        "Model",
+        "Causal mask",
+        "Queries see only keys up to themselves; off, every query sees every key.",
+        ("Ctrl+M",),
+        _toggle_mask,
+        lambda state: state.mask.mask != "none",
+        on_toolbar=True,
+    ),
+    Command(
+        "window",
+        "Model",
+        "Window",
+        "Queries see only the last few keys.",
+        ("Ctrl+Shift+M",),
+        _toggle_window,
+        lambda state: state.mask.mask == "window",
+    ),
+    Command(
+        "cache",
+        "Model",
+        "KV cache",
+        "Keep keys and values of earlier tokens; off, every pass computes them all again.",
+        ("Ctrl+K",),
+        lambda state: wishes.SetCache(not state.use_cache),
+        lambda state: state.use_cache,
+        on_toolbar=True,
+    ),
+    Command(
+        "head_left",
+        "Look",
+        "Head to the left",
+        "Select the head before this one.",
+        ("Alt+Left",),
+        _move_head(0, -1),
+        enabled=_has_text,
+    ),
+    Command(
+        "head_right",
+        "Look",
+        "Head to the right",
+        "Select the head after this one.",
+        ("Alt+Right",),
+        _move_head(0, 1),
+        enabled=_has_text,
+    ),
+    Command(
+        "layer_up",
+        "Look",
+        "Layer above",
+        "Select the same head one row higher.",
+        ("Alt+Up",),
+        _move_head(-1, 0),
+        enabled=_has_text,
+    ),
+    Command(
+        "layer_down",
+        "Look",
+        "Layer below",
+        "Select the same head one row lower.",
+        ("Alt+Down",),
+        _move_head(1, 0),
+        enabled=_has_text,
+    ),
+    Command(
+        "query_left",
+        "Look",
+        "Query to the left",
+        "Select the query one position earlier.",
+        ("Ctrl+,",),
+        _move_query(-1),
+        enabled=_has_text,
+    ),
+    Command(
+        "query_right",
+        "Look",
+        "Query to the right",
+        "Select the query one position later.",
+        ("Ctrl+.",),
+        _move_query(1),
+        enabled=_has_text,
+    ),
+    Command(
+        "query_last",
+        "Look",
+        "Follow the last token",
+        "Let the query be the last position.",
+        ("Ctrl+E",),
+        lambda _state: wishes.SelectPosition(None),
+        lambda state: state.selection.query is None,
+    ),
+    Command(
+        "heatmap",
+        "View",
+        "Heatmap",
+        "Draw the head as a square, a row for each query.",
+        ("Ctrl+1",),
+        _set("drawing", "heatmap"),
+        _is("drawing", "heatmap"),
+    ),
+    Command(
+        "arcs",
+        "View",
+        "Links",
+        "Draw the head as links from the selected query.",
+        ("Ctrl+2",),
+        _set("drawing", "arcs"),
+        _is("drawing", "arcs"),
+    ),
+    Command(
+        "scale_linear",
+        "View",
+        "Scale 0 to 1",
+        "One colour scale for all heads, from 0 to 1.",
+        ("Ctrl+Shift+1",),
+        _set("scale", "linear"),
+        _is("scale", "linear"),
+    ),
+    Command(
+        "scale_log",
+        "View",
+        "Logarithmic scale",
+        "Small weights keep their differences.",
+        ("Ctrl+Shift+2",),
+        _set("scale", "log"),
+        _is("scale", "log"),
+    ),
+    Command(
+        "scale_row",
+        "View",
+        "Scale per row",
+        "Each query's largest weight has the full colour.",
+        ("Ctrl+Shift+3",),
+        _set("scale", "row"),
+        _is("scale", "row"),
+    ),
+    Command(
+        "leave_first_out",
+        "View",
+        "Leave the first token out",
+        "Do not colour the weight on the first key, which often takes nearly all.",
+        ("Ctrl+Shift+F",),
+        _toggle("leave_first_out"),
+        _is("leave_first_out", True),
+    ),
+    Command(
+        "show_loss",
+        "View",
+        "Colour tokens by loss",
+        "Shade each token by how surprised the model was, in nats.",
+        ("Ctrl+Shift+L",),
+        _toggle("show_loss"),
+        _is("show_loss", True),
+    ),
+    Command(
+        "motion",
+        "View",
+        "Flash what was recomputed",
+        "Off: nothing moves by itself.",
+        (),
+        _toggle("motion"),
+        _is("motion", True),
+    ),
+    *(
+        Command(
+            f"theme_{theme.name}",
+            "View",
+            f"{theme.title} theme",
+            f"Use the {theme.name} look.",
+            (f"Ctrl+Alt+{number}",),
+            _set("theme", theme),
+            _is("theme", theme),
+        )
+        for number, theme in enumerate(THEMES.values(), start=1)
+    ),
+    Command("zoom_in", "View", "Larger", "Make everything larger.", ("Ctrl++", "Ctrl+="), _zoom(1)),
+    Command("zoom_out", "View", "Smaller", "Make everything smaller.", ("Ctrl+-",), _zoom(-1)),
+    Command(
+        "zoom_reset",
+        "View",
+        "Usual size",
+        "Make everything as large as usual.",
+        ("Ctrl+0",),
+        _set("zoom", 1.0),
+    ),
+    Command("full_screen", "View", "Full screen", "Use the whole screen.", ("F11",)),
+    Command("reset_layout", "View", "Usual layout", "Put all panels back where they belong."),
+    Command("shortcuts", "Help", "Keyboard shortcuts", "List all commands and keys.", ("F1",)),
+    Command("about", "Help", "About Attention Scope", "Version, model and licences."),
+)

@@ -1,0 +1,84 @@
+"""What comes back at the next start: rows of name, default and a sentence, kept by QSettings."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from PySide6.QtCore import QByteArray, QSettings
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One remembered value; anything stored that `is_valid` refuses counts as absent."""
+
+    name: str
+    default: Any
+    sentence: str
+    is_valid: Callable[[Any], bool] = lambda _value: True
+
+
+def _one_of(*names: str) -> Callable[[Any], bool]:
+    return lambda value: value in names
+
+
+SETTINGS: tuple[Setting, ...] = (
+    Setting("text", "", "The prompt that was on screen last."),
+    Setting("model", "", "The folder of the model that was open last."),
+    Setting(
+        "theme",
+        "light",
+        "The look: light, dark or projector.",
+        _one_of("light", "dark", "projector"),
+    ),
+    Setting("zoom", 1.0, "How much larger than usual everything is.", lambda z: 0.5 <= z <= 3),
+    Setting(
+        "scale", "linear", "The scale of the weights' colours.", _one_of("linear", "log", "row")
+    ),
+    Setting("leave_first_out", False, "Whether the first key's weight is left out of the colours."),
+    Setting("drawing", "heatmap", "How one head is drawn.", _one_of("heatmap", "arcs")),
+    Setting("show_loss", False, "Whether tokens are coloured by their loss."),
+    Setting("motion", True, "Whether what was recomputed flashes."),
+    Setting("geometry", QByteArray(), "Where the window stood and how large it was."),
+    Setting("layout", QByteArray(), "Where the panels were."),
+)
+
+# Raised when panels are renamed or moved by us, so that an old layout does not hide new ones.
+LAYOUT_VERSION = 1
+_MAX_TEXT = 100_000
+
+
+class Settings:
+    """Reads and writes the rows of SETTINGS; with `store` None nothing is read or kept."""
+
+    def __init__(self, store: QSettings | None) -> None:
+        self._store = store
+        self._rows = {setting.name: setting for setting in SETTINGS}
+
+    def read(self, name: str) -> Any:  # noqa: ANN401 - each row has its own type
+        """The stored value, or the default where none of the right kind is stored.
+
+        Raises:
+            KeyError: SETTINGS has no such row.
+        """
+        row = self._rows[name]
+        if self._store is None or not self._store.contains(name):
+            return row.default
+        try:
+            value = self._store.value(name, row.default, type(row.default))
+            return value if row.is_valid(value) else row.default
+        except (TypeError, ValueError):
+            return row.default
+
+    def write(self, name: str, value: Any) -> None:  # noqa: ANN401
+        """Keep a value for the next start.
+
+        Raises:
+            KeyError: SETTINGS has no such row.
+        """
+        row = self._rows[name]
+        if self._store is None:
+            return
+        if isinstance(row.default, str):
+            # What no file can hold is not worth a crash at the end.
+            value = value[:_MAX_TEXT].encode("utf-8", "replace").decode("utf-8")
+        self._store.setValue(name, value)
