@@ -21,7 +21,8 @@ class Sampling:
     """How the next token is chosen.
 
     Raises:
-        ConfigError: temperature is negative or not finite, top_k negative, or top_p outside (0, 1].
+        ConfigError: temperature is negative or not finite, top_k negative, top_p outside (0, 1], or
+            the seed outside 0 … 2⁶⁴ − 1.
     """
 
     temperature: float = 0.8
@@ -36,11 +37,11 @@ class Sampling:
             raise ConfigError(f"top_k = {self.top_k} is not possible; use 0 (all tokens) or more.")
         if not 0 < self.top_p <= 1:
             raise ConfigError(f"top_p = {self.top_p} is not possible; use more than 0, at most 1.")
-        if self.seed < 0:
-            raise ConfigError(f"seed = {self.seed} is not possible; use 0 or more.")
+        if not 0 <= self.seed < 2**64:
+            raise ConfigError(f"seed = {self.seed} is not possible; use 0 to 2⁶⁴ − 1.")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Stages:
     """What became of every token of the vocabulary, stage by stage; all arrays are [V]."""
 
@@ -76,9 +77,10 @@ def stages(logits: Floats, sampling: Sampling) -> Stages:
         scaled_probs = np.zeros_like(logits)
         scaled_probs[order[0]] = 1.0
     else:
-        # Subtracting the maximum first keeps 0.0001 from overflowing.
-        scaled = (logits - logits.max()) / sampling.temperature
-        scaled_probs = softmax(scaled)
+        # An extreme temperature may overflow; below the maximum only towards probability 0.
+        with np.errstate(over="ignore"):
+            scaled = logits / sampling.temperature
+            scaled_probs = softmax((logits - logits.max()) / sampling.temperature)
     in_top_k = np.ones(logits.shape, dtype=np.bool_)
     if sampling.top_k:
         in_top_k[order[sampling.top_k :]] = False
@@ -86,8 +88,8 @@ def stages(logits: Floats, sampling: Sampling) -> Stages:
     kept /= kept.sum()
     in_top_p = in_top_k.copy()
     if sampling.top_p < 1:
-        reached_before = np.cumsum(kept[order]) - kept[order]
-        in_top_p[order[reached_before >= sampling.top_p]] = False
+        reached = np.cumsum(kept[order])
+        in_top_p[order[1:][reached[:-1] >= sampling.top_p]] = False
     probs = np.where(in_top_p, kept, 0.0)
     probs /= probs.sum()
     return Stages(logits, scaled, plain_probs, scaled_probs, in_top_k, in_top_p, probs, order)
