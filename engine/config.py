@@ -1,5 +1,6 @@
 """The sizes and choices that make one decoder-only transformer, as a frozen value."""
 
+import math
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, Self, get_args
 
@@ -84,9 +85,9 @@ class ModelConfig:
                 f"head_dim = {self.head_dim} is odd; rotary positions turn pairs, so make it even."
             )
         for name in ("rope_theta", "norm_eps"):
-            if not getattr(self, name) > 0:
+            if not 0 < getattr(self, name) < math.inf:
                 raise ConfigError(
-                    f"{name} = {getattr(self, name)} is not possible; make it positive."
+                    f"{name} = {getattr(self, name)} is not possible; make it positive and finite."
                 )
 
     @classmethod
