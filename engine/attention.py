@@ -26,7 +26,7 @@ QUERY_BLOCK = 128
 
 
 class Recorder(Protocol):
-    """Whoever wants to keep what a pass computes; see `engine.trace`."""
+    """Whoever wants to keep what a pass computes; see `engine.recorder`."""
 
     def keep_qkv(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> None:
         """A layer's new q [H, T, D], k and v [G, T, D], after the position scheme."""

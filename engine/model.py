@@ -14,7 +14,7 @@ from torch.nn import functional as F
 from engine.attention import Attention, Recorder
 from engine.conditions import Conditions
 from engine.config import ModelConfig
-from engine.errors import CancelledError
+from engine.errors import CancelledError, ContextFullError
 from engine.kv_cache import KVCache
 from engine.layers import MLP, make_norm
 from engine.positions import alibi_slopes, rotary_table, sinusoidal_table
@@ -134,11 +134,16 @@ class Transformer(nn.Module):
         With a cache the new tokens follow what it holds, and it is advanced once, at the end.
 
         Raises:
-            ContextFullError: the tokens do not fit into the cache.
+            ContextFullError: there are more tokens than the context holds.
             CancelledError: `cancelled` said so between two layers; the cache is as before.
         """
         start = 0 if kv_cache is None else kv_cache.length
         n_new = token_ids.shape[-1]
+        if start + n_new > self.config.max_seq_len:
+            raise ContextFullError(
+                f"{start + n_new} tokens do not fit into this model's context of "
+                f"{self.config.max_seq_len}; shorten the text."
+            )
         rotation = None
         if self.rotary is not None and conditions.positions:
             rotation = self.rotary[:, start : start + n_new]  # [2, T, D/2]
