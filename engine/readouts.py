@@ -21,7 +21,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.session import Session
-from engine.trace import ENTROPY, FIRST_TOKEN, INDUCTION, PREVIOUS_TOKEN, SAME_TOKEN
+from engine.trace import (
+    ENTROPY,
+    FIRST_TOKEN,
+    INDUCTION,
+    N_FEATURES,
+    PREVIOUS_TOKEN,
+    SAME_TOKEN,
+)
 
 Floats = NDArray[np.float32]
 Role = Literal["previous token", "first token", "same token", "induction", "entropy"]
@@ -31,7 +38,7 @@ ROLES: tuple[Role, ...] = get_args(Role)
 ROLE_THRESHOLD = 0.4
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class HeadRoles:
     """Each role's score [L, H] on this text; NaN where no query of the text can be asked."""
 
@@ -49,27 +56,22 @@ def head_roles(session: Session) -> HeadRoles:
     summaries = [trace.summary for trace in session.traces]
     n_later = sum(summary.n_later for summary in summaries)
     n_twin = sum(summary.n_twin for summary in summaries)
-    later = sum((summary.later_rows for summary in summaries), start=np.zeros(()))
-    twin = sum((summary.twin_rows for summary in summaries), start=np.zeros(()))
-    everyone = sum((summary.all_rows for summary in summaries), start=np.zeros(()))
-    asked: dict[Role, tuple[int, NDArray[np.float64], int]] = {
-        "previous token": (PREVIOUS_TOKEN, later, n_later),
-        "first token": (FIRST_TOKEN, later, n_later),
-        "same token": (SAME_TOKEN, twin, n_twin),
-        "induction": (INDUCTION, twin, n_twin),
-        "entropy": (ENTROPY, everyone, len(session)),
+    asked: dict[Role, tuple[int, int]] = {
+        "previous token": (PREVIOUS_TOKEN, n_later),
+        "first token": (FIRST_TOKEN, n_later),
+        "same token": (SAME_TOKEN, n_twin),
+        "induction": (INDUCTION, n_twin),
+        "entropy": (ENTROPY, len(session)),
     }
     shape = session.traces[0].first.shape[:2] if session.traces else (0, 0)
-    return HeadRoles(
-        {
-            role: (
-                (sums[..., column] / n_rows).astype(np.float32)
-                if n_rows
-                else np.full(shape, np.nan, dtype=np.float32)
-            )
-            for role, (column, sums, n_rows) in asked.items()
-        }
-    )
+    sums = np.zeros((*shape, N_FEATURES))
+    for summary in summaries:
+        sums += summary.sums
+    scores = {
+        role: (sums[..., column] / n_rows if n_rows else np.full(shape, np.nan))
+        for role, (column, n_rows) in asked.items()
+    }
+    return HeadRoles({role: score.astype(np.float32) for role, score in scores.items()})
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,15 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.trace import Trace
+from engine.trace import N_FEATURES, Trace
 
 Floats = NDArray[np.float32]
+
+# What an empty text holds.
+_NO_IDS = np.empty(0, np.int64)
+_NO_LOSS = np.empty(0, np.float32)
+_NO_ROWS = np.empty((0, 0, 0), np.float32)
+_NO_FEATURES = np.empty((0, 0, 0, N_FEATURES), np.float32)
 
 
 @dataclass(frozen=True)
@@ -45,34 +51,34 @@ class Session:
     @cached_property
     def token_ids(self) -> NDArray[np.int64]:
         """[S]."""
-        return self._stitch([trace.token_ids for trace in self.traces], 0)
+        return self._stitch([trace.token_ids for trace in self.traces], 0, _NO_IDS)
 
     @cached_property
     def loss(self) -> Floats:
         """Nats per token [S]; NaN for the first."""
-        return self._stitch([trace.loss for trace in self.traces], 0)
+        return self._stitch([trace.loss for trace in self.traces], 0, _NO_LOSS)
 
     @cached_property
     def rank(self) -> NDArray[np.int64]:
         """How many tokens were more probable than the one that stands there [S]."""
-        return self._stitch([trace.rank for trace in self.traces], 0)
+        return self._stitch([trace.rank for trace in self.traces], 0, _NO_IDS)
 
     @cached_property
     def features(self) -> Floats:
         """[L, H, S, N_FEATURES]."""
-        return self._stitch([trace.features for trace in self.traces], 2)
+        return self._stitch([trace.features for trace in self.traces], 2, _NO_FEATURES)
 
     def q(self, layer: int) -> Floats:
         """One layer's queries [H, S, D]."""
-        return self._stitch([trace.q[layer] for trace in self.traces], 1)
+        return self._stitch([trace.q[layer] for trace in self.traces], 1, _NO_ROWS)
 
     def k(self, layer: int) -> Floats:
         """One layer's keys [G, S, D]."""
-        return self._stitch([trace.k[layer] for trace in self.traces], 1)
+        return self._stitch([trace.k[layer] for trace in self.traces], 1, _NO_ROWS)
 
     def v(self, layer: int) -> Floats:
         """One layer's values [G, S, D]."""
-        return self._stitch([trace.v[layer] for trace in self.traces], 1)
+        return self._stitch([trace.v[layer] for trace in self.traces], 1, _NO_ROWS)
 
     def hidden(self, position: int) -> Floats:
         """The final hidden state at one position [C].
@@ -89,17 +95,14 @@ class Session:
     @property
     def nbytes(self) -> int:
         """Bytes of all the records, linear in the number of tokens."""
-        return sum(
-            part.nbytes
-            for trace in self.traces
-            for part in vars(trace).values()
-            if isinstance(part, np.ndarray)
-        )
+        return sum(trace.nbytes for trace in self.traces)
 
     @staticmethod
-    def _stitch(parts: list[np.ndarray], axis: int) -> np.ndarray:
+    def _stitch(parts: list[np.ndarray], axis: int, nothing: np.ndarray) -> np.ndarray:
         if not parts:
-            return np.empty(0)
+            return nothing
         if len(parts) == 1:
             return parts[0]
-        return np.concatenate(parts, axis=axis)
+        stitched = np.concatenate(parts, axis=axis)
+        stitched.setflags(write=False)
+        return stitched

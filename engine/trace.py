@@ -35,13 +35,32 @@ def bin_size(n_tokens: int) -> int:
     return size
 
 
-@dataclass(frozen=True)
-class Summary:
-    """Sums of a pass's features over its rows [L, H, N_FEATURES], and what must hold for each."""
+# Which axis of each array of a `Trace` counts its tokens.
+_TOKEN_AXIS = {
+    "token_ids": 0,
+    "q": 2,
+    "k": 2,
+    "v": 2,
+    "hidden": 0,
+    "loss": 0,
+    "rank": 0,
+    "twin": 0,
+    "peaks": 2,
+    "first": 2,
+    "features": 2,
+}
 
-    all_rows: NDArray[np.float64]
-    later_rows: NDArray[np.float64]  # those from position 1 on
-    twin_rows: NDArray[np.float64]  # those whose token stood somewhere before
+
+@dataclass(frozen=True, eq=False)
+class Summary:
+    """A pass's features summed over the rows that can be asked, and what must hold for each row.
+
+    `sums` [L, H, N_FEATURES] takes SAME_TOKEN and INDUCTION from the rows whose token stood
+    somewhere before, PREVIOUS_TOKEN and FIRST_TOKEN from those at position 1 or later, and the
+    rest from all rows.
+    """
+
+    sums: Floats
     n_later: int
     n_twin: int
     row_sum_error: float  # largest |Σ weights − 1|
@@ -49,12 +68,13 @@ class Summary:
     all_finite: bool
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Trace:
     """One pass over T new tokens that stand at positions start … start + T - 1.
 
-    All arrays are read-only. `loss[t]` is the cross-entropy in nats of token t under the row
-    before it (NaN for the first token of a text), `rank[t]` how many tokens were more probable.
+    All arrays are read-only, and a trace equals only itself. `loss[t]` is the cross-entropy in
+    nats of token t under the row before it (NaN for the first token of a text), `rank[t]` how
+    many tokens were more probable (−1 for the first).
     """
 
     start: int
@@ -72,6 +92,7 @@ class Trace:
     bin_size: int
     seconds: float  # from the start of the pass to the end of its arithmetic
     cache_bytes: int  # held by the KV cache in use after the pass
+    n_held: int = 0  # rows that the arrays' memory holds, if that is more than T
 
     @property
     def n_tokens(self) -> int:
@@ -79,14 +100,19 @@ class Trace:
         return len(self.token_ids)
 
     @cached_property
-    def summary(self) -> "Summary":
+    def summary(self) -> Summary:
         """What readouts need of all rows together, worked out once per pass."""
-        later = self.features[:, :, max(0, 1 - self.start) :]
+        later = slice(max(0, 1 - self.start), None)
+        sums = self.features.sum(axis=2, dtype=np.float64)
+        for columns, rows in (
+            ([SAME_TOKEN, INDUCTION], self.twin),
+            ([PREVIOUS_TOKEN, FIRST_TOKEN], later),
+        ):
+            asked = self.features[:, :, rows][..., columns]
+            sums[..., columns] = asked.sum(axis=2, dtype=np.float64)
         return Summary(
-            all_rows=self.features.sum(axis=2, dtype=np.float64),
-            later_rows=later.sum(axis=2, dtype=np.float64),
-            twin_rows=self.features[:, :, self.twin].sum(axis=2, dtype=np.float64),
-            n_later=later.shape[2],
+            sums=sums.astype(np.float32),
+            n_later=len(self.twin[later]),
             n_twin=int(self.twin.sum()),
             row_sum_error=float(np.abs(self.features[..., ROW_SUM] - 1).max(initial=0.0)),
             masked_weight=float(self.features[..., MASKED].max(initial=0.0)),
@@ -101,23 +127,28 @@ class Trace:
         """The position after the last token: S."""
         return self.start + self.n_tokens
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the rows; the memory behind them is at most twice that."""
+        arrays = [getattr(self, name) for name in _TOKEN_AXIS]
+        return sum(array.nbytes for array in (*arrays, self.summary.sums))
+
     def head(self, n_tokens: int) -> Self:
-        """The same pass without the rows from n_tokens on; views, not copies."""
-        rows = slice(0, n_tokens)
-        return replace(
-            self,
-            token_ids=self.token_ids[rows],
-            q=self.q[:, :, rows],
-            k=self.k[:, :, rows],
-            v=self.v[:, :, rows],
-            hidden=self.hidden[rows],
-            loss=self.loss[rows],
-            rank=self.rank[rows],
-            twin=self.twin[rows],
-            peaks=self.peaks[:, :, rows],
-            first=self.first[:, :, rows],
-            features=self.features[:, :, rows],
-        )
+        """The same pass without the rows from n_tokens on.
+
+        They stay in the same memory as long as they fill half of it, else they are copied: edit
+        after edit in a long text must not keep alive what each of them cut off.
+        """
+        n_held = self.n_held or self.n_tokens
+        shared = 2 * n_tokens >= n_held
+        rows = {}
+        for name, axis in _TOKEN_AXIS.items():
+            part = getattr(self, name)[(slice(None),) * axis + (slice(n_tokens),)]
+            if not shared:
+                part = part.copy()
+                part.setflags(write=False)
+            rows[name] = part
+        return replace(self, **rows, n_held=n_held if shared else 0)
 
 
 def has_earlier_twin(token_ids: Sequence[int]) -> NDArray[np.bool_]:
