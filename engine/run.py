@@ -64,7 +64,8 @@ class Run:
     def read(self, token_ids: Sequence[int], cancelled: Callable[[], bool] = _never) -> Session:
         """Make `token_ids` the text: keep the common prefix, compute the rest.
 
-        If the pass is given up, the run holds what was true before, so far as it is a prefix.
+        If the pass is given up, the run holds what it knew before, cut to the common prefix
+        where that can be reused; whatever it holds is true of its own text.
 
         Raises:
             ContextFullError: there are more tokens than the context holds.
@@ -114,10 +115,11 @@ class Run:
         return "grown" if n_common == len(self.session) else "edited"
 
     def _check(self, token_ids: Sequence[int]) -> None:
-        if len(token_ids) > self.config.max_seq_len:
+        n_tokens, limit = len(token_ids), self.config.max_seq_len
+        if n_tokens > limit:
             raise ContextFullError(
-                f"{len(token_ids)} tokens do not fit into this model's context of "
-                f"{self.config.max_seq_len}; shorten the text."
+                f"{n_tokens} tokens do not fit into this model's context of {limit}; "
+                "shorten the text."
             )
         if token_ids and not 0 <= min(token_ids) <= max(token_ids) < self.config.vocab_size:
             raise EngineError(
@@ -266,11 +268,15 @@ class Run:
     ) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
         """Peaks [L, H, T, bins] and first [L, H, T] of a pass, from q and k once more."""
         slopes = self.model.slopes(self.conditions)
-        by_layer = []
+        first = torch.empty(trace.first.shape, dtype=torch.uint8)
+        peaks = torch.zeros(*trace.first.shape, -(-trace.end // size), dtype=torch.uint8)
         for layer in range(self.config.n_layer):
             q = torch.tensor(trace.q[layer])
             k = torch.tensor(session.k(layer)[:, : trace.end])
-            weights = attention_weights(q, k, trace.start, self.conditions, slopes)
-            by_layer.append(condense(weights, size))
-        peaks, first = zip(*by_layer, strict=True)
-        return frozen(torch.stack(peaks)), frozen(torch.stack(first))
+            for rows, n_keys in query_blocks(trace.start, trace.n_tokens, self.conditions):
+                weights = attention_weights(
+                    q[:, rows], k[:, :n_keys], trace.start + rows.start, self.conditions, slopes
+                )
+                block, first[layer, :, rows] = condense(weights, size)
+                peaks[layer, :, rows, : block.shape[-1]] = block
+        return frozen(peaks), frozen(first)

@@ -16,7 +16,7 @@ from engine.trace import Trace, bin_size
 Bytes = NDArray[np.uint8]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Thumbnails:
     """Every head's pattern in at most 64 × 64 bins, as round(255 · √(largest weight in the bin)).
 
@@ -57,7 +57,7 @@ class ThumbnailMaker:
     def make(self, session: Session) -> Thumbnails:
         """The thumbnails of all rows of the session."""
         n_known = self._n_common(session)
-        if self._shown is None or n_known < self._shown.n_tokens:
+        if self._shown is None or not n_known or n_known < self._shown.n_tokens:
             thumbnails = self._from_scratch(session)
         else:
             thumbnails = self._grown(self._shown, session)
