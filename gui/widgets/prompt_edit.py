@@ -152,7 +152,7 @@ class PromptEdit(QPlainTextEdit):
         self.viewport().update()
 
     def set_selected(self, index: int | None) -> None:
-        """Frame the token with this place in `char_spans`."""
+        """Underline the token with this place in `char_spans`."""
         if index != self._selected:
             self._selected = index
             self.viewport().update()
@@ -269,8 +269,12 @@ class _Sheet:
             painter.drawLine(
                 rect.bottomLeft() + QPointF(2, -1), rect.bottomRight() + QPointF(-1, -1)
             )
-        painter.setPen(QPen(QColor(self._theme.accent), self._theme.stroke))
-        painter.drawRects(self._selected)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(QColor(self._theme.accent))
+        thick = 2 * self._theme.stroke
+        painter.drawRects(
+            [rect.adjusted(0, rect.height() - thick, 0, 0) for rect in self._selected]
+        )
 
 
 def _rect(line: QTextLine, span: tuple[int, int], origin: QPointF) -> QRectF:

@@ -158,6 +158,16 @@ def joined_to_previous(tokens_bytes: Sequence[bytes]) -> list[bool]:
     return joined
 
 
+def begun_character(tokens_bytes: Sequence[bytes], index: int) -> str:
+    """The character that ends this token's bytes and that the next ones complete, "" if none."""
+    own = tokens_bytes[index][-3:]
+    spelled = own + b"".join(tokens_bytes[index + 1 : index + 4])[:3]
+    for start, stop in _characters(spelled):
+        if start < len(own) < stop:
+            return display(spelled[start:stop])
+    return ""
+
+
 def _is_whole(token: bytes) -> bool:
     if token.isascii():
         return True

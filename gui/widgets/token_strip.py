@@ -1,0 +1,610 @@
+"""The strip of tokens: what the model really reads, one chip a token, from left to right.
+
+A position counts from the first token that the model sees, as in the engine's records; tokens
+that have fallen out stand before it and have none.
+"""
+
+import html
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from PySide6.QtCore import QEvent, QPointF, QRect, QRectF, QSize, Qt, QTimer, Signal
+from PySide6.QtGui import (
+    QColor,
+    QFocusEvent,
+    QHelpEvent,
+    QKeyEvent,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QPalette,
+    QResizeEvent,
+)
+from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QToolTip, QWidget
+
+from gui.theme import LIGHT, Theme, lookup_table
+from gui.widgets.chips import ChipColours, ChipFonts, Label, draw_label, mixed
+from gui.widgets.token_flow import TokenFlow
+from gui.widgets.token_text import begun_character, describe, display, joined_to_previous, speak
+
+EMPTY = "No tokens yet: what you write in the prompt stands here, cut into tokens."
+_FLASH_MS, _FLASH_STEPS = 200, 4
+_ROWS_AT_FIRST = 3
+
+
+class TokenStrip(QAbstractScrollArea):
+    """Owns the chips on screen: where they stand, what state each is drawn in.
+
+    Signals:
+        position_clicked: the user wants this position to be the query (mouse or arrow keys).
+        position_hovered: the mouse is over this position.
+        hover_left: the mouse is over none any more.
+    """
+
+    position_clicked = Signal(int)
+    position_hovered = Signal(int)
+    hover_left = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._tokens: list[bytes] = []
+        self._ids: NDArray[np.int64] = np.zeros(0, np.int64)
+        self._joined: list[bool] = []
+        self._widths: NDArray[np.int64] = np.zeros(0, np.int64)
+        self._n_fallen_out = 0
+        self._limit = 0
+        self._flow = TokenFlow()
+        self._query: int | None = None
+        self._key: int | None = None
+        self._weights: NDArray[np.float32] | None = None
+        self._visible: NDArray[np.bool_] | None = None
+        self._losses: NDArray[np.float32] | None = None
+        self._loss_ceiling = 8.0
+        self._generated_from: int | None = None
+        self._recomputed = range(0)
+        self._flash_left = 0
+        self._has_motion = True
+        self._hovered: int | None = None  # a place among all tokens
+        self._flash = QTimer(self)
+        self._flash.setInterval(_FLASH_MS // _FLASH_STEPS)
+        self._flash.timeout.connect(self._fade)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.viewport().setMouseTracking(True)
+        self.setAccessibleName("Tokens")
+        self.set_theme(LIGHT)
+
+    # What is shown
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take on a theme's colours and sizes."""
+        self._fonts = ChipFonts(self.font(), theme)
+        self._colours = ChipColours(theme)
+        self._theme = theme
+        palette = self.palette()
+        palette.setColor(QPalette.ColorRole.Base, QColor(theme.surface))
+        self.setPalette(palette)
+        self._measure(0)
+        self._lay_out(0)
+        self._reveal(self._place(self._query))
+        self.updateGeometry()
+
+    def set_tokens(
+        self, tokens: Sequence[bytes], ids: ArrayLike, n_fallen_out: int = 0, limit: int = 0
+    ) -> None:
+        """Show these tokens; what is equal from the first token on costs next to nothing.
+
+        Args:
+            tokens: [n] the bytes of each token of the whole text.
+            ids: [n] their ids.
+            n_fallen_out: how many of the first the model no longer sees.
+            limit: how many it sees at most; said when some have fallen out.
+        """
+        new, old = list(tokens), self._tokens
+        first = _first_difference(old, new)
+        has_grown = len(new) > first
+        self._tokens, self._ids = new, np.asarray(ids, np.int64)
+        self._n_fallen_out, self._limit = n_fallen_out, limit
+        if (first, len(new)) != (len(old), len(old)):
+            start = max(first - 3, 0)  # a character may reach three bytes back
+            while start > 0 and self._joined[start]:
+                start -= 1
+            self._joined = self._joined[:start] + joined_to_previous(new[start:])
+            self._measure(start)
+            self._hovered = None
+            self._lay_out(start)
+            self._reveal(len(new) - 1 if has_grown and first == len(old) else first)
+        self._say()
+        self.viewport().update()
+
+    def set_losses(self, losses: ArrayLike | None, *, ceiling: float = 8.0) -> None:
+        """Colour the chips by loss [S] in nats from 0 to `ceiling`; NaN is none, None is off."""
+        self._losses = None if losses is None else np.asarray(losses, np.float32)
+        self._loss_ceiling = ceiling
+        self.viewport().update()
+
+    def set_recomputed(self, start: int, stop: int) -> None:
+        """Flash the positions that a pass computed; the reused ones keep calm."""
+        self._recomputed = range(start, stop)
+        self._flash_left = _FLASH_STEPS if self._has_motion and stop > start else 0
+        if self._flash_left:
+            self._flash.start()
+        self.viewport().update()
+
+    def set_motion(self, has_motion: bool) -> None:  # noqa: FBT001 - a Qt setter
+        """Whether the strip may flash."""
+        self._has_motion = has_motion
+        if not has_motion:
+            self._flash_left = 0
+            self._flash.stop()
+            self.viewport().update()
+
+    def set_selected(self, query: int | None, key: int | None = None) -> None:
+        """Frame the position that looks, and the one of the cell that is looked into."""
+        if (query, key) == (self._query, self._key):
+            return
+        has_moved = query != self._query
+        self._query, self._key = query, key
+        if has_moved:
+            self._reveal(self._place(query))
+        self._say()
+        self.viewport().update()
+
+    def set_row(self, weights: ArrayLike | None, visible: ArrayLike | None = None) -> None:
+        """Stand a bar on each key as high as its weight, and dim what the query may not see.
+
+        Args:
+            weights: [S] one row of a head's pattern, 0 to 1; None for no bars.
+            visible: [S] whether the mask lets the query see it; what lies behind S is not seen.
+        """
+        self._weights = None if weights is None else np.asarray(weights, np.float32)
+        self._visible = None if visible is None else np.asarray(visible, np.bool_)
+        self.viewport().update()
+
+    def set_generated_from(self, position: int | None) -> None:
+        """Mark the tokens from this position on as written by the model."""
+        self._generated_from = position
+        self.viewport().update()
+
+    # Where things are
+
+    def rect_of(self, position: int) -> QRect:
+        """Where the chip of a position stands in the viewport; may be scrolled out of it."""
+        return self._rect(position + self._n_fallen_out).toRect()
+
+    def is_flashing(self) -> bool:
+        """Whether recomputed chips are lit at this moment."""
+        return self._flash_left > 0
+
+    def sizeHint(self) -> QSize:
+        """Three rows."""
+        return QSize(600, self._height_of(_ROWS_AT_FIRST))
+
+    def minimumSizeHint(self) -> QSize:
+        """One row."""
+        return QSize(40 * self._theme.unit, self._height_of(1))
+
+    def _height_of(self, rows: int) -> int:
+        return rows * self._fonts.row + 2 * self._margin()
+
+    def _margin(self) -> int:
+        return 2 * self._theme.unit
+
+    def _band(self) -> int:
+        """Height of the line that says what has fallen out."""
+        return self._fonts.lane + self._theme.unit if self._n_fallen_out else 0
+
+    def _place(self, position: int | None) -> int | None:
+        if position is None or not 0 <= position < len(self._tokens) - self._n_fallen_out:
+            return None
+        return position + self._n_fallen_out
+
+    def _top(self, row: int) -> int:
+        top = self._band() + self._margin() + row * self._fonts.row
+        return top - self.verticalScrollBar().value()
+
+    def _rect(self, place: int) -> QRectF:
+        top = self._top(self._flow.row_of(place)) + self._fonts.lane
+        x = self._margin() + self._flow.x(place)
+        return QRectF(x, top, int(self._flow.widths[place]), self._fonts.chip)
+
+    def _place_at(self, point: QPointF) -> int | None:
+        if not self._tokens or point.y() < self._band():
+            return None
+        row = int((point.y() - self._top(0)) // self._fonts.row)
+        if not 0 <= row < len(self._flow):
+            return None
+        place = self._flow.nearest(row, point.x() - self._margin())
+        half = self._fonts.gap / 2
+        rect = self._rect(place).adjusted(-half, 0, half, 0)
+        return place if rect.left() <= point.x() < rect.right() else None
+
+    # Laying out
+
+    def _measure(self, start: int) -> None:
+        fonts = self._fonts
+        fresh = np.fromiter(
+            (fonts.label(token).width for token in self._tokens[start:]),
+            np.int64,
+            len(self._tokens) - start,
+        )
+        self._widths = np.concatenate((self._widths[:start], fresh))
+        for place in np.flatnonzero(self._joined[start:]) + start:
+            self._widths[place - 1] = self._label(int(place) - 1).width
+
+    def _label(self, place: int) -> Label:
+        goes_on = place + 1 < len(self._joined) and self._joined[place + 1]
+        begun = begun_character(self._tokens, place) if goes_on else ""
+        return self._fonts.label(self._tokens[place], begun)
+
+    def _character(self, place: int) -> str:
+        """The text that this token spells together with those joined to it; "" if alone."""
+        start, stop = place, place + 1
+        while self._joined[start]:
+            start -= 1
+        while stop < len(self._joined) and self._joined[stop]:
+            stop += 1
+        return display(b"".join(self._tokens[start:stop]), 4) if stop - start > 1 else ""
+
+    def _lay_out(self, first_changed: int) -> None:
+        width = max(self.viewport().width() - 2 * self._margin(), 1)
+        joined = np.array(self._joined, np.bool_)
+        self._flow.lay_out(
+            self._widths, joined, width, self._fonts.gap, first_changed=first_changed
+        )
+        bar, height = self.verticalScrollBar(), self.viewport().height()
+        beyond = self._height_of(len(self._flow)) + self._band() - height
+        bar.setRange(0, _whole_rows(max(beyond, 0), self._fonts.row))
+        bar.setPageStep(max(height // self._fonts.row, 1) * self._fonts.row)
+        bar.setSingleStep(self._fonts.row)
+
+    def _reveal(self, place: int | None) -> None:
+        if place is None or not 0 <= place < len(self._tokens):
+            return
+        bar = self.verticalScrollBar()
+        top = self._flow.row_of(place) * self._fonts.row
+        room = self.viewport().height() - self._band() - 2 * self._margin()
+        lowest = _whole_rows(top + self._fonts.row - max(room, self._fonts.row), self._fonts.row)
+        bar.setValue(min(max(bar.value(), lowest), top))
+
+    def _say(self) -> None:
+        if not self._tokens:
+            self.setAccessibleDescription(EMPTY)
+            return
+        said = [f"{len(self._tokens)} tokens."]
+        if self._n_fallen_out:
+            said.append(f"{self._fallen_sentence()}.")
+        for name, position in (("query", self._query), ("key", self._key)):
+            place = self._place(position)
+            if place is not None:
+                said.append(f"The {name} is position {position}: {speak(self._tokens[place])}.")
+        self.setAccessibleDescription(" ".join(said))
+
+    def _fallen_sentence(self) -> str:
+        return f"{self._n_fallen_out} fallen out: the model sees the last {self._limit} tokens"
+
+    def _fade(self) -> None:
+        self._flash_left -= 1
+        if self._flash_left <= 0:
+            self._flash.stop()
+        self.viewport().update()
+
+    # What the user does
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Set the chips anew for another width."""
+        super().resizeEvent(event)
+        self._lay_out(0 if event.size().width() != event.oldSize().width() else len(self._tokens))
+        place = self._place(self._query)
+        self._reveal(len(self._tokens) - 1 if place is None else place)
+
+    def scrollContentsBy(self, dx: int, dy: int) -> None:  # noqa: ARG002 - Qt's signature
+        """Paint anew: the line about fallen tokens does not scroll."""
+        self.viewport().update()
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """A click wishes for its position as the query."""
+        place = self._place_at(event.position())
+        if event.button() == Qt.MouseButton.LeftButton and place is not None:
+            self._wish(place)
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        """Tell which position the mouse is over."""
+        self._hover(self._place_at(event.position()))
+
+    def leaveEvent(self, event: QEvent) -> None:
+        """The mouse is gone."""
+        self._hover(None)
+        super().leaveEvent(event)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Arrow keys, Home and End wish for another position; other keys are not the strip's."""
+        target = self._target(Qt.Key(event.key()))
+        if target is None or event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier:
+            event.ignore()
+        else:
+            self._wish(target)
+
+    def viewportEvent(self, event: QEvent) -> bool:
+        """Show what is known of the token under the mouse."""
+        if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
+            place = self._place_at(QPointF(event.pos()))
+            text = "" if place is None else self.describe_place(place)
+            where = QRect() if place is None else self._rect(place).toRect()
+            QToolTip.showText(event.globalPos(), _as_plain(text), self.viewport(), where)
+            return True
+        return super().viewportEvent(event)
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        """Show that the arrow keys act here."""
+        super().focusInEvent(event)
+        self.viewport().update()
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        """Show that they no longer do."""
+        super().focusOutEvent(event)
+        self.viewport().update()
+
+    def describe_place(self, place: int) -> str:
+        """All that is known of a token, fallen ones counted, as lines of plain text."""
+        position = place - self._n_fallen_out
+        notes = []
+        if position < 0:
+            notes.append(f"fallen out: the model sees the last {self._limit} tokens")
+        elif not self._may_see(position):
+            notes.append(f"the query at position {self._query} may not see it")
+        elif self._weights is not None and position < len(self._weights):
+            notes.append(f"weight {self._weights[position]:.4f}")
+        if self._is_generated(position):
+            notes.append("written by the model")
+        return describe(
+            self._tokens[place],
+            int(self._ids[place]),
+            None if position < 0 else position,
+            loss=self._loss(position),
+            part_of=self._character(place),
+            notes=notes,
+        )
+
+    def _target(self, key: Qt.Key) -> int | None:
+        last = len(self._tokens) - 1
+        if last < self._n_fallen_out:
+            return None
+        current = self._place(self._query)
+        at = last if current is None else current
+        row = self._flow.row_of(at)
+        middle = self._flow.x(at) + int(self._flow.widths[at]) / 2
+        moves = {
+            Qt.Key.Key_Left: lambda: at - 1,
+            Qt.Key.Key_Right: lambda: at + 1,
+            Qt.Key.Key_Up: lambda: self._flow.nearest(row - 1, middle) if row else at,
+            Qt.Key.Key_Down: lambda: (
+                self._flow.nearest(row + 1, middle) if row + 1 < len(self._flow) else at
+            ),
+            Qt.Key.Key_Home: lambda: self._n_fallen_out,
+            Qt.Key.Key_End: lambda: last,
+        }
+        if key not in moves:
+            return None
+        return min(max(moves[key](), self._n_fallen_out), last)
+
+    def _wish(self, place: int) -> None:
+        position = place - self._n_fallen_out
+        if position >= 0:
+            self.position_clicked.emit(position)
+
+    def _hover(self, place: int | None) -> None:
+        if place == self._hovered:
+            return
+        left, self._hovered = self._hovered, place
+        for each in (left, place):
+            if each is not None and each < len(self._tokens):
+                self.viewport().update(self._rect(each).toRect().adjusted(-2, -2, 2, 2))
+        if place is not None and place >= self._n_fallen_out:
+            self.position_hovered.emit(place - self._n_fallen_out)
+        elif left is not None and left >= self._n_fallen_out:
+            self.hover_left.emit()
+
+    # The states of one position
+
+    def _loss(self, position: int) -> float:
+        if self._losses is None or not 0 <= position < len(self._losses):
+            return math.nan
+        return float(self._losses[position])
+
+    def _may_see(self, position: int) -> bool:
+        if self._visible is None:
+            return True
+        return position < len(self._visible) and bool(self._visible[position])
+
+    def _is_generated(self, position: int) -> bool:
+        return self._generated_from is not None and position >= self._generated_from
+
+    def _is_flashed(self, position: int) -> bool:
+        return self._flash_left > 0 and position in self._recomputed
+
+    def _ground(self, position: int) -> QColor:
+        colours = self._colours
+        if position < 0:
+            return colours.fallen
+        may_see, loss = self._may_see(position), self._loss(position)
+        ground = colours.raised if may_see else colours.surface
+        if not math.isnan(loss) and may_see:
+            share = min(max(loss / self._loss_ceiling, 0.0), 1.0)
+            ground = QColor.fromRgb(int(lookup_table(self._theme.loss_map)[round(255 * share)]))
+        if self._is_flashed(position):
+            return mixed(ground, colours.recomputed, self._flash_left / _FLASH_STEPS)
+        return ground
+
+    # Painting
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Paint the rows in view."""
+        with QPainter(self.viewport()) as painter:
+            if not self._tokens:
+                self._paint_sentence(painter, self.viewport().rect(), EMPTY)
+            else:
+                painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+                self._paint_rows(painter, event.rect())
+                self._paint_band(painter)
+            if self.hasFocus():
+                painter.setRenderHint(QPainter.RenderHint.Antialiasing, on=False)
+                painter.setPen(QColor(self._theme.accent))
+                painter.setBrush(Qt.BrushStyle.NoBrush)
+                painter.drawRect(self.viewport().rect().adjusted(0, 0, -1, -1))
+
+    def _paint_sentence(self, painter: QPainter, place: QRect, sentence: str) -> None:
+        painter.setFont(self._fonts.body)
+        painter.setPen(self._colours.number)
+        flags = Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap
+        margin = self._margin()
+        painter.drawText(place.adjusted(margin, 0, -margin, 0), int(flags), sentence)
+
+    def _paint_band(self, painter: QPainter) -> None:
+        if not self._n_fallen_out:
+            return
+        band = QRectF(0, 0, self.viewport().width(), self._band())
+        painter.fillRect(band, self._colours.surface)
+        swatch = QRectF(self._margin(), self._theme.unit, 5 * self._theme.unit, self._fonts.lane)
+        painter.fillRect(swatch, self._colours.fallen)
+        painter.fillRect(swatch, self._colours.hatch)
+        painter.setFont(self._fonts.axis)
+        painter.setPen(self._colours.number)
+        at = QPointF(swatch.right() + 2 * self._theme.unit, swatch.top() + self._fonts.axis_ascent)
+        painter.drawText(at, self._fallen_sentence())
+
+    def _paint_rows(self, painter: QPainter, clip: QRect) -> None:
+        first = max((clip.top() - self._top(0)) // self._fonts.row, 0)
+        for row in range(first, len(self._flow)):
+            top = self._top(row)
+            if top > clip.bottom():
+                break
+            start, stop = self._flow.row(row)
+            x = self._margin()
+            for place in range(start, stop):
+                if place > start:
+                    x += 0 if self._joined[place] else self._fonts.gap
+                width = int(self._flow.widths[place])
+                if x <= clip.right() and x + width >= clip.left():
+                    self._paint_token(painter, place, QRectF(x, top, width, self._fonts.row))
+                x += width
+
+    def _paint_token(self, painter: QPainter, place: int, cell: QRectF) -> None:
+        position = place - self._n_fallen_out
+        chip = QRectF(cell.x(), cell.y() + self._fonts.lane, cell.width(), self._fonts.chip)
+        ground = self._ground(position)
+        self._paint_ground(painter, place, chip, ground)
+        is_quiet = position < 0 or not self._may_see(position)
+        ink = self._colours.ink(ground, quiet=is_quiet)
+        label = self._label(place)
+        is_cut = chip.right() > self.viewport().width()
+        if is_cut:
+            painter.save()
+            painter.setClipRect(chip, Qt.ClipOperation.IntersectClip)
+        draw_label(painter, self._fonts, label, chip.topLeft(), ink)
+        if is_cut:
+            painter.restore()
+        if position >= 0:
+            self._paint_weight(painter, position, chip)
+            self._paint_number(painter, position, chip)
+        self._paint_marks(painter, place, chip)
+
+    def _paint_ground(self, painter: QPainter, place: int, chip: QRectF, ground: QColor) -> None:
+        is_masked = place >= self._n_fallen_out and not self._may_see(place - self._n_fallen_out)
+        joins_next = place + 1 < len(self._joined) and self._joined[place + 1]
+        radius = self._theme.unit
+        painter.setPen(self._colours.line if is_masked else Qt.PenStyle.NoPen)
+        painter.setBrush(ground)
+        if is_masked:
+            chip = chip.adjusted(0.5, 0.5, -0.5, -0.5)
+        if not (self._joined[place] or joins_next):
+            painter.drawRoundedRect(chip, radius, radius)
+            if place < self._n_fallen_out:
+                painter.setBrush(self._colours.hatch)
+                painter.drawRoundedRect(chip, radius, radius)
+            return
+        painter.save()  # a part of a joined chip: round only where the whole begins or ends
+        painter.setClipRect(chip, Qt.ClipOperation.IntersectClip)
+        left = radius * 2 if self._joined[place] else 0
+        right = radius * 2 if joins_next else 0
+        painter.drawRoundedRect(chip.adjusted(-left, 0, right, 0), radius, radius)
+        if place < self._n_fallen_out:
+            painter.setBrush(self._colours.hatch)
+            painter.drawRect(chip)
+        painter.restore()
+        if self._joined[place]:
+            painter.setPen(self._colours.generated)
+            inset = QPointF(0, self._theme.unit)
+            painter.drawLine(chip.topLeft() + inset, chip.bottomLeft() - inset)
+
+    def _paint_weight(self, painter: QPainter, position: int, chip: QRectF) -> None:
+        if self._weights is None or position >= len(self._weights):
+            return
+        height = min(max(float(self._weights[position]), 0.0), 1.0) * self._fonts.bar
+        bar = QRectF(chip.x() + 1, chip.bottom(), chip.width() - 2, height)
+        painter.fillRect(bar, self._colours.key)
+
+    def _paint_number(self, painter: QPainter, position: int, chip: QRectF) -> None:
+        text, unit = str(position), self._theme.unit
+        width = self._fonts.digit * len(text)
+        is_query = position == self._query
+        if width > chip.width() + self._fonts.gap - 2 and not is_query:
+            return  # no room: the number is in the tooltip
+        place = QRectF(0, chip.top() - self._fonts.lane, width + 2 * unit, self._fonts.lane)
+        place.moveLeft(chip.center().x() - place.width() / 2)
+        painter.setFont(self._fonts.bold if is_query else self._fonts.axis)
+        painter.setPen(self._colours.number)
+        if is_query:
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(self._colours.query_frame.color())
+            painter.drawRoundedRect(place, unit, unit)
+            painter.setPen(QColor(self._theme.on_accent))
+        painter.drawText(place, Qt.AlignmentFlag.AlignCenter, text)
+
+    def _paint_marks(self, painter: QPainter, place: int, chip: QRectF) -> None:
+        position = place - self._n_fallen_out
+        colours, radius = self._colours, self._theme.unit
+        underline = (
+            chip.bottomLeft() + QPointF(radius, -1),
+            chip.bottomRight() - QPointF(radius, 1),
+        )
+        if self._is_flashed(position):
+            painter.setPen(colours.strong)
+            painter.drawLine(*underline)
+        elif self._is_generated(position):
+            painter.setPen(colours.generated)
+            painter.drawLine(*underline)
+        frame = None
+        if position == self._query:
+            frame = colours.query_frame
+        elif position == self._key:
+            frame = colours.key_frame
+        elif place == self._hovered:
+            frame = colours.hover
+        if frame is not None:
+            half = frame.widthF() / 2
+            painter.setPen(frame)
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.drawRoundedRect(chip.adjusted(half, half, -half, -half), radius, radius)
+
+
+def _first_difference(old: list[bytes], new: list[bytes]) -> int:
+    """How many tokens agree from the first on, found by halving (lists compare at C speed)."""
+    low, high = 0, min(len(old), len(new))
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if old[low:middle] == new[low:middle] else (low, middle - 1)
+    return low
+
+
+def _whole_rows(pixels: int, row: int) -> int:
+    """The least number of whole rows that is at least so high: no row is cut at the top."""
+    return -(-pixels // row) * row
+
+
+def _as_plain(text: str) -> str:
+    """Plain text for a tooltip: Qt would take what looks like markup for markup."""
+    return f"<p style='white-space:pre'>{html.escape(text)}</p>" if text else ""
