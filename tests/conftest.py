@@ -90,7 +90,7 @@ def tiny() -> "Callable[..., Run]":
     from engine.model import Transformer  # noqa: PLC0415
     from engine.run import Run  # noqa: PLC0415
 
-    def make(positions: str = "rotary", *, seed: int = 0, **sizes: Any) -> Run:  # noqa: ANN401
+    def make(positions: str = "rotary", *, seed: int = 0, **sizes: Any) -> Run:
         wanted = {
             "vocab_size": 11,
             "n_layer": 2,

@@ -1,0 +1,116 @@
+from typing import Any
+
+import pytest
+
+from engine.config import ModelConfig
+from engine.errors import ConfigError
+
+SMALL: dict[str, Any] = {
+    "vocab_size": 11,
+    "n_layer": 1,
+    "n_head": 4,
+    "d_model": 16,
+    "max_seq_len": 8,
+}
+
+
+def test_sizes_left_out_are_completed_once() -> None:
+    """As many key/value heads as heads, an even share of the width, four widths inside."""
+    config = ModelConfig(**SMALL)
+    assert (config.n_kv_head, config.head_dim, config.d_ff) == (4, 4, 64)
+
+
+def test_sizes_that_are_given_stay() -> None:
+    config = ModelConfig(**SMALL, n_kv_head=2, head_dim=6, d_ff=20)
+    assert (config.n_kv_head, config.head_dim, config.d_ff) == (2, 6, 20)
+
+
+def test_a_head_dim_of_its_own_needs_no_divisible_width() -> None:
+    assert ModelConfig(**{**SMALL, "d_model": 18}, head_dim=6).head_dim == 6
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"vocab_size": 0}, "vocab_size = 0 is not possible; it must be 1 or more."),
+        ({"n_layer": 0}, "n_layer = 0 is not possible; it must be 1 or more."),
+        ({"n_head": 0}, "n_head = 0 is not possible; it must be 1 or more."),
+        ({"n_head": -2}, "n_head = -2 is not possible; it must be 1 or more."),
+        ({"d_model": 0}, "d_model = 0 is not possible; it must be 1 or more."),
+        ({"max_seq_len": -5}, "max_seq_len = -5 is not possible; it must be 1 or more."),
+        ({"n_kv_head": -1}, "n_kv_head = -1 is not possible; it must be 1 or more."),
+        ({"head_dim": -1}, "head_dim = -1 is not possible; it must be 1 or more."),
+        (
+            {"d_model": 18},
+            "d_model = 18 is not divisible by n_head = 4; choose a multiple, or give head_dim.",
+        ),
+        (
+            {"n_kv_head": 3},
+            (
+                "n_head = 4 is not divisible by n_kv_head = 3; "
+                "every key/value head must serve the same number of query heads."
+            ),
+        ),
+        (
+            {"head_dim": 5, "positions": "rotary"},
+            "head_dim = 5 is odd; rotary positions turn pairs, so make it even.",
+        ),
+        (
+            {"positions": "polar"},
+            "positions = 'polar' is unknown; use one of none, learned, sinusoidal, rotary, alibi.",
+        ),
+        ({"norm": "batch"}, "norm = 'batch' is unknown; use one of layer, rms."),
+        ({"norm_placement": "mid"}, "norm_placement = 'mid' is unknown; use one of pre, post."),
+        ({"mlp": "deep"}, "mlp = 'deep' is unknown; use one of plain, gated."),
+        (
+            {"activation": "tanh"},
+            "activation = 'tanh' is unknown; use one of gelu, gelu_tanh, silu, relu.",
+        ),
+        ({"norm_eps": 0.0}, "norm_eps = 0.0 is not possible; make it positive and finite."),
+        (
+            {"rope_theta": float("inf")},
+            "rope_theta = inf is not possible; make it positive and finite.",
+        ),
+        (
+            {"rope_theta": float("nan")},
+            "rope_theta = nan is not possible; make it positive and finite.",
+        ),
+    ],
+)
+def test_impossible_sizes_are_refused_in_one_sentence(
+    change: dict[str, Any], sentence: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        ModelConfig(**{**SMALL, **change})
+    assert str(caught.value) == sentence
+
+
+def test_a_configuration_survives_being_written_down() -> None:
+    config = ModelConfig(**SMALL, positions="alibi", norm="rms", n_kv_head=2, tied_output=False)
+    assert ModelConfig.from_dict(config.to_dict()) == config
+
+
+def test_a_whole_number_will_do_where_a_broken_one_is_meant() -> None:
+    """JSON writers turn 10000.0 into 10000."""
+    assert ModelConfig.from_dict({**SMALL, "rope_theta": 500}).rope_theta == 500
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"n_lay": 2}, "'n_lay' is not a setting of a model; known: vocab_size, n_layer"),
+        ({"n_layer": 2.0}, r"n_layer = 2.0 should be of type int."),
+        ({"n_layer": True}, r"n_layer = True should be of type int."),
+        ({"qkv_bias": 1}, r"qkv_bias = 1 should be of type bool."),
+        ({"norm": 3}, r"norm = 3 should be of type str."),
+        ({"norm_eps": "small"}, r"norm_eps = 'small' should be of type float."),
+    ],
+)
+def test_a_wrong_setting_is_named(change: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(ConfigError, match=sentence):
+        ModelConfig.from_dict({**SMALL, **change})
+
+
+def test_missing_sizes_are_listed() -> None:
+    with pytest.raises(ConfigError, match="configuration lacks n_head, max_seq_len"):
+        ModelConfig.from_dict({"vocab_size": 5, "n_layer": 1, "d_model": 4})

@@ -1,0 +1,90 @@
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from engine.positions import alibi_slopes, rotary_table, rotate, sinusoidal_table
+
+
+@pytest.mark.parametrize("d_model", [6, 7])
+def test_the_sinusoidal_table_follows_the_formula(d_model: int) -> None:
+    """PE(t, 2i) = sin(t / 10000^(2i/C)) and PE(t, 2i + 1) = cos of the same; C may be odd."""
+    expected = [
+        [
+            (math.cos if i % 2 else math.sin)(t / 10_000 ** ((i - i % 2) / d_model))
+            for i in range(d_model)
+        ]
+        for t in range(50)
+    ]
+    np.testing.assert_allclose(sinusoidal_table(50, d_model), expected, atol=1e-5)
+
+
+def test_turning_keeps_lengths_and_position_0_turns_nothing() -> None:
+    x = torch.randn(3, 20, 8, generator=torch.Generator().manual_seed(1))
+    turned = rotate(x, rotary_table(20, 8, 10_000.0))
+    torch.testing.assert_close(turned.norm(dim=-1), x.norm(dim=-1))
+    torch.testing.assert_close(turned[:, 0], x[:, 0])
+
+
+def test_turned_products_depend_on_the_distance_only() -> None:
+    """What makes rotary positions relative, for one q and one k at all pairs of positions."""
+    generator = torch.Generator().manual_seed(2)
+    q, k = torch.randn(2, 1, 8, generator=generator).double()
+    table = rotary_table(40, 8, 100.0).double()
+    products = rotate(q.expand(40, 8), table) @ rotate(k.expand(40, 8), table).T
+    for distance in range(-39, 40):
+        diagonal = torch.diagonal(products, distance)
+        torch.testing.assert_close(diagonal, diagonal[:1].expand_as(diagonal), atol=1e-5, rtol=0)
+    assert (products[0, 0] - products[0, 3]).abs() > 0.1
+
+
+def test_feature_i_is_paired_with_the_one_half_a_head_later() -> None:
+    """Turned as complex numbers, each pair at its own speed."""
+    head_dim, theta = 6, 50.0
+    x = np.arange(1, 7) / 7
+    turned = rotate(torch.tensor(x).expand(9, 6), rotary_table(9, head_dim, theta)).numpy()
+    for t in range(9):
+        for i in range(3):
+            number = complex(x[i], x[i + 3]) * np.exp(1j * t * theta ** (-2 * i / head_dim))
+            np.testing.assert_allclose(
+                (turned[t, i], turned[t, i + 3]), (number.real, number.imag), atol=1e-5
+            )
+
+
+def test_half_precision_stays_half_precision() -> None:
+    x = torch.ones(2, 4, dtype=torch.bfloat16)
+    assert rotate(x, rotary_table(2, 4, 10.0)).dtype == torch.bfloat16
+
+
+# As printed by `get_slopes` in the code that the ALiBi paper published.
+PUBLISHED = {
+    8: [0.5, 0.25, 0.125, 0.0625, 0.03125, 0.015625, 0.0078125, 0.00390625],
+    12: [
+        0.5,
+        0.25,
+        0.125,
+        0.0625,
+        0.03125,
+        0.015625,
+        0.0078125,
+        0.00390625,
+        0.7071067811865476,
+        0.35355339059327384,
+        0.17677669529663692,
+        0.08838834764831849,
+    ],
+    1: [0.00390625],
+}
+
+
+@pytest.mark.parametrize("n_head", PUBLISHED)
+def test_alibi_slopes_are_the_published_ones(n_head: int) -> None:
+    np.testing.assert_allclose(alibi_slopes(n_head), PUBLISHED[n_head], rtol=1e-6)
+
+
+@pytest.mark.parametrize("n_head", range(1, 40))
+def test_every_head_count_gets_as_many_different_slopes(n_head: int) -> None:
+    slopes = alibi_slopes(n_head).tolist()
+    assert len(set(slopes)) == n_head
+    assert all(0 < slope < 1 for slope in slopes)
