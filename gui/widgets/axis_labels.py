@@ -1,0 +1,84 @@
+"""The labels of one axis: thinned, elided, with any one of them lit on demand."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from PySide6.QtCore import QRectF, Qt
+from PySide6.QtGui import QColor, QPainter
+
+from gui.widgets.lettering import RIGHT, Lettering, every
+
+
+@dataclass(frozen=True)
+class AxisLabels:
+    """Labels stacked downwards, one a cell; for columns, hand in a painter turned by −90°.
+
+    `start` is where the first cell begins (it may lie before `low`, when zoomed in), labels
+    are drawn whose middle lies between `low` and `high`; they reach from `left` to `right`.
+    All in the painter's logical pixels.
+    """
+
+    labels: Sequence[str]
+    lettering: Lettering
+    start: float
+    cell: float
+    low: float
+    high: float
+    left: float
+    right: float
+    align: Qt.AlignmentFlag = RIGHT
+
+    @property
+    def step(self) -> int:
+        """Every how-manieth label is drawn."""
+        return every(self.cell, self.lettering.line)
+
+    def middle(self, index: int) -> float:
+        """Where a label's middle lies."""
+        return self.start + (index + 0.5) * self.cell
+
+    def is_within(self, index: int) -> bool:
+        """Whether a label's middle lies in what is shown."""
+        return 0 <= index < len(self.labels) and self.low <= self.middle(index) <= self.high
+
+    def box(self, index: int) -> QRectF:
+        """The place of a label."""
+        line = self.lettering.line
+        return QRectF(self.left, self.middle(index) - line / 2, self.right - self.left, line)
+
+    def shown(self) -> list[int]:
+        """Which labels are drawn when none is lit."""
+        if not self.labels or self.cell <= 0:
+            return []
+        first = max(0, int((self.low - self.start) / self.cell))
+        last = min(len(self.labels), int((self.high - self.start) / self.cell) + 1)
+        first += -first % self.step
+        return [index for index in range(first, last, self.step) if self.is_within(index)]
+
+    def draw(self, painter: QPainter, colour: str) -> None:
+        """Draw the labels that fit."""
+        painter.setPen(QColor(colour))
+        for index in self.shown():
+            self.lettering.draw(painter, self.box(index), self.labels[index], self.align)
+
+    def covered(self, index: int) -> QRectF:
+        """What a lit label takes, its own place and those of the labels that it displaces."""
+        place = self.box(index)
+        before = index - index % self.step
+        for other in (before, before + self.step):
+            if other < len(self.labels) and self.box(other).intersects(place):
+                place = place.united(self.box(other))
+        return place
+
+    def draw_lit(self, painter: QPainter, index: int, *, ground: str, paper: str, ink: str) -> None:
+        """Draw one label on a ground of its own, blanking what it would overlap."""
+        if not self.is_within(index):
+            return
+        painter.fillRect(self.covered(index), QColor(paper))
+        text = self.lettering.elided(self.labels[index], self.right - self.left)
+        place = self.box(index)
+        wide = self.lettering.width(text) + self.lettering.em / 2
+        left = place.right() - wide + 2 if self.align == RIGHT else place.left() - 2
+        painter.fillRect(QRectF(left, place.top(), wide, place.height()), QColor(ground))
+        painter.setPen(QColor(ink))
+        self.lettering.draw(painter, place, text, self.align)

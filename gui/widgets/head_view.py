@@ -1,0 +1,355 @@
+"""What the two drawings of one head share: their data, their picture, the sentence on top."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import QEvent, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import (
+    QColor,
+    QFocusEvent,
+    QKeyEvent,
+    QPainter,
+    QPaintEvent,
+    QRegion,
+    QResizeEvent,
+)
+from PySide6.QtWidgets import QSizePolicy, QWidget
+
+from gui.theme import LIGHT, Theme, lookup_table
+from gui.widgets.legend import Legend
+from gui.widgets.lettering import LEFT, Lettering, quoted
+from gui.widgets.pixels import Canvas, packed
+from gui.widgets.scales import Levels, WeightScale, colour_table, exact, levels
+
+QUERY_AXIS, KEY_AXIS = "query (who looks)", "key (at whom)"
+HINT = "Point at a weight to read it."
+
+Cell = tuple[int, int]
+
+
+class HeadView(QWidget):
+    """One head's weights [T, S], the selected cell, and the picture of them.
+
+    A subclass lays the picture out (`_lay_out`), draws what stays on the canvas (`_draw`) and
+    what follows the pointer over it (`_draw_marks`). Nothing is drawn before it is shown.
+    """
+
+    cell_hovered = Signal(int, int)  # query, key
+    hover_left = Signal()
+    cell_clicked = Signal(int, int)
+    cell_requested = Signal(int, int)  # by keyboard
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._weights: NDArray[np.float32] = np.zeros((0, 0), np.float32)
+        self._visible: NDArray[np.bool_] = np.zeros((0, 0), np.bool_)
+        self._row_labels: Sequence[str] = ()
+        self._column_labels: Sequence[str] = ()
+        self._sentence = ""
+        self._scale: WeightScale = "linear"
+        self._leave_first_out = False
+        self._query: int | None = None
+        self._key: int | None = None
+        self._hovered: Cell | None = None
+        self._is_stale = False
+        self._levels: Levels | None = None
+        self._canvas = Canvas(1, 1, 1.0)
+        self._is_laid_out = self._is_drawn = False
+        self._take_theme(LIGHT)
+        self.setMouseTracking(True)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Draw in another look."""
+        self._take_theme(theme)
+        self._redraw(layout=True)
+
+    def set_matrix(
+        self,
+        weights: NDArray[np.float32],
+        visible: NDArray[np.bool_],
+        row_labels: Sequence[str],
+        column_labels: Sequence[str],
+    ) -> None:
+        """Show the weights [T, S]; `visible` [T, S] says which keys the mask lets through.
+
+        The arrays are kept, not copied. Labels are shown as they are.
+
+        Raises:
+            ValueError: the shapes or the numbers of labels disagree.
+        """
+        shape = (len(row_labels), len(column_labels))
+        if not weights.shape == visible.shape == shape:
+            raise ValueError(
+                f"weights {weights.shape}, visible {visible.shape} and the labels {shape} must "
+                "have one shape."
+            )
+        is_same = self._is_labelled(row_labels, column_labels)
+        self._weights, self._visible = weights, visible
+        self._row_labels, self._column_labels = tuple(row_labels), tuple(column_labels)
+        if self._hovered and not self._has(*self._hovered):
+            self._hovered = None
+        self._levels = None
+        self._redraw(layout=not is_same)
+
+    def set_empty(self, sentence: str) -> None:
+        """Show a sentence instead of a head."""
+        self._sentence = sentence
+        nothing = np.zeros((0, 0), np.float32)
+        self.set_matrix(nothing, nothing.astype(np.bool_), (), ())
+
+    def set_scale(self, scale: WeightScale, leave_first_out: bool) -> None:  # noqa: FBT001
+        """Draw on another scale; with the first token left out, key 0 has no colour."""
+        if (scale, leave_first_out) != (self._scale, self._leave_first_out):
+            self._scale, self._leave_first_out = scale, leave_first_out
+            self._levels = None
+            self._redraw(layout=True)
+
+    def set_cell(self, query: int | None, key: int | None) -> None:
+        """Frame the selected query and key; None frames none."""
+        if (query, key) != (self._query, self._key):
+            self._query, self._key = query, key
+            self._selection_moved()
+            self.update()
+
+    def set_stale(self, is_stale: bool) -> None:  # noqa: FBT001
+        """Dim what is shown while the next is on its way."""
+        if is_stale != self._is_stale:
+            self._is_stale = is_stale
+            self.update()
+
+    def describe(self, query: int, key: int) -> str:
+        """One cell as a sentence, with every digit of its weight."""
+        who = f"query {query} {quoted(self._row_labels[query])}"
+        whom = f"key {key} {quoted(self._column_labels[key])}"
+        weight = self._weights[query, key]
+        if not self._visible[query, key] and weight == 0:
+            return f"masked: {who} cannot see {whom}"
+        return f"{exact(weight)} = weight of {whom} for {who}"
+
+    def sizeHint(self) -> QSize:
+        """A square with room for labels."""
+        return QSize(40, 36) * self._theme.font_axis
+
+    def minimumSizeHint(self) -> QSize:
+        """Small enough for any dock."""
+        return QSize(16, 12) * self._theme.font_axis
+
+    # what a subclass draws
+
+    def _lay_out(self) -> None:
+        raise NotImplementedError
+
+    def _draw(self) -> None:
+        raise NotImplementedError
+
+    def _draw_marks(self, painter: QPainter) -> None:
+        raise NotImplementedError
+
+    def _marked(self, cell: Cell) -> list[QRectF]:
+        """Where the marks of a hovered cell are."""
+        raise NotImplementedError
+
+    def _selection_moved(self) -> None:
+        """Bring the selection into view, where only a part is."""
+
+    # what a subclass uses
+
+    @property
+    def _is_empty(self) -> bool:
+        return self._weights.size == 0
+
+    @property
+    def _shown_cell(self) -> Cell | None:
+        """The cell that the sentence on top is about."""
+        if self._hovered is not None:
+            return self._hovered
+        if self._query is None or self._key is None or not self._has(self._query, self._key):
+            return None
+        return self._query, self._key
+
+    def _has(self, query: int, key: int) -> bool:
+        queries, keys = self._weights.shape
+        return 0 <= query < int(queries) and 0 <= key < int(keys)
+
+    def _current_levels(self) -> Levels:
+        if self._levels is None:
+            self._levels = levels(
+                self._weights,
+                self._visible,
+                self._scale,
+                leave_first_out=self._leave_first_out,
+            )
+        return self._levels
+
+    def _legend(self) -> Legend:
+        return Legend(
+            self._theme,
+            self._scale,
+            self._leave_first_out,
+            self._current_levels().top,
+            bool((self._current_levels().index == np.uint8(255)).any()),
+        )
+
+    def _redraw(self, *, layout: bool) -> None:
+        self._is_drawn = False
+        if layout:
+            self._is_laid_out = False
+        self.update()
+
+    def _prepare(self) -> None:
+        """Bring layout and canvas up to date."""
+        ratio = self.devicePixelRatioF()
+        size = (round(self.width() * ratio), round(self.height() * ratio))
+        if not self._canvas.fits(*size, ratio):
+            self._canvas = Canvas(*size, ratio)
+            self._is_laid_out = self._is_drawn = False
+        if self._is_drawn:
+            return
+        if self._is_empty:
+            self._draw_sentence()
+        else:
+            if not self._is_laid_out:
+                self._lay_out()
+            self._draw()
+            self._is_laid_out = True
+        self._is_drawn = True
+
+    def _header(self) -> QRectF:
+        unit = self._theme.unit
+        return QRectF(unit, unit / 2, self.width() - 2 * unit, self._body.line)
+
+    def _headline(self, cell: Cell | None) -> str:
+        """The sentence on top, in few words where the place is narrow."""
+        if cell is None:
+            return HINT
+        query, key = cell
+        text = self.describe(query, key)
+        if self._body.fits(text, self._header().width()):
+            return text
+        weight = self._weights[query, key]
+        is_masked = not self._visible[query, key] and weight == 0
+        return f"{'masked' if is_masked else exact(weight)}: query {query} → key {key}"
+
+    def _hover(self, cell: Cell | None) -> None:
+        if cell == self._hovered:
+            return
+        region = QRegion(self._header().toAlignedRect())
+        for one in (self._hovered, cell):
+            if one is not None:
+                for place in self._marked(one):
+                    region += place.toAlignedRect().adjusted(-1, -1, 1, 1)
+        self._hovered = cell
+        self.update(region)
+        if cell is None:
+            self.hover_left.emit()
+        else:
+            self.cell_hovered.emit(*cell)
+
+    def _is_labelled(self, rows: Sequence[str], columns: Sequence[str]) -> bool:
+        return tuple(rows) == self._row_labels and tuple(columns) == self._column_labels
+
+    def _take_theme(self, theme: Theme) -> None:
+        self._theme = theme
+        self._axis = Lettering(self.font(), theme.font_axis)
+        self._axis_bold = Lettering(self.font(), theme.font_axis, bold=True)
+        self._body = Lettering(self.font(), theme.font_body)
+        self._body_bold = Lettering(self.font(), theme.font_body, bold=True)
+        self._table = colour_table(
+            lookup_table(theme.weights_map), packed(theme.masked), packed(theme.bad)
+        )
+
+    def _draw_sentence(self) -> None:
+        theme = self._theme
+        self._canvas.pixels.fill(packed(theme.surface))
+        with QPainter(self._canvas.image) as painter:
+            painter.setFont(self._body.font)
+            painter.setPen(QColor(theme.text_dim))
+            place = QRectF(self.rect()).adjusted(
+                *(4 * theme.unit * side for side in (1, 1, -1, -1))
+            )
+            flags = Qt.TextFlag.TextWordWrap | Qt.AlignmentFlag.AlignCenter
+            painter.drawText(place, int(flags), self._sentence)
+
+    # Qt's
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        """Copy the canvas where it is needed, then mark what is selected and hovered."""
+        self._prepare()
+        theme = self._theme
+        with QPainter(self) as painter:
+            painter.drawImage(0, 0, self._canvas.image)  # cut to what is to be painted
+            if self._is_stale:
+                veil = QColor(theme.surface)
+                veil.setAlphaF(0.55)
+                painter.fillRect(self.rect(), veil)
+            if not self._is_empty:
+                cell = self._shown_cell
+                painter.setPen(QColor(theme.text if cell else theme.text_dim))
+                self._body.draw_long(painter, self._header(), self._headline(cell), LEFT)
+                self._draw_marks(painter)
+            if self.hasFocus():
+                painter.setPen(QColor(theme.accent))
+                painter.drawRect(self.rect().adjusted(0, 0, -1, -1))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Lay the picture out anew."""
+        self._redraw(layout=True)
+        super().resizeEvent(event)
+
+    def changeEvent(self, event: QEvent) -> None:
+        """Follow the application's font."""
+        if event.type() == QEvent.Type.FontChange:
+            self.set_theme(self._theme)
+        super().changeEvent(event)
+
+    def leaveEvent(self, event: QEvent) -> None:
+        """Nothing is hovered any more."""
+        self._hover(None)
+        super().leaveEvent(event)
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        """Show that the keys go here."""
+        self.update()
+        super().focusInEvent(event)
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        """The keys go elsewhere."""
+        self.update()
+        super().focusOutEvent(event)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Ask for another cell: arrows by one, Home and End along the row, with Ctrl along all.
+
+        Page Up and Page Down are the clicker's.
+        """
+        cell = None if self._is_empty else self._cell_by_key(event)
+        if cell is None:
+            event.ignore()
+        elif cell != (self._query, self._key):
+            self.cell_requested.emit(*cell)
+
+    def _cell_by_key(self, event: QKeyEvent) -> Cell | None:
+        last_query, last_key = self._weights.shape[0] - 1, self._weights.shape[1] - 1
+        query = last_query if self._query is None else min(self._query, last_query)
+        key = min(query, last_key) if self._key is None else min(self._key, last_key)
+        wide = bool(event.modifiers() & Qt.KeyboardModifier.ControlModifier)
+        moves = {
+            Qt.Key.Key_Up: (query - 1, key),
+            Qt.Key.Key_Down: (query + 1, key),
+            Qt.Key.Key_Left: (query, key - 1),
+            Qt.Key.Key_Right: (query, key + 1),
+            Qt.Key.Key_Home: (0 if wide else query, 0),
+            Qt.Key.Key_End: (last_query if wide else query, self._last_seen(query, last_key)),
+        }
+        if (pressed := Qt.Key(event.key())) not in moves:
+            return None
+        query, key = moves[pressed]
+        return min(max(query, 0), last_query), min(max(key, 0), last_key)
+
+    def _last_seen(self, query: int, otherwise: int) -> int:
+        seen = np.flatnonzero(self._visible[query])
+        return int(seen[-1]) if len(seen) else otherwise

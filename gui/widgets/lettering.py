@@ -1,0 +1,86 @@
+"""Text on pictures: always plain, elided to its place, thinned so that it never overlaps."""
+
+from collections.abc import Sequence
+from math import ceil
+
+from PySide6.QtCore import QRectF, Qt
+from PySide6.QtGui import QFont, QFontMetricsF, QPainter
+
+LONGEST = 80  # characters of a label that are ever measured
+_REMEMBERED = 8192
+
+LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignAbsolute
+RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignAbsolute
+CENTRE = Qt.AlignmentFlag.AlignHCenter
+_ONE_LINE = Qt.TextFlag.TextSingleLine | Qt.TextFlag.TextDontClip
+
+
+class Lettering:
+    """One font size of a widget: measures, elides (both remembered) and draws."""
+
+    def __init__(self, font: QFont, pixels: int, *, bold: bool = False) -> None:
+        self.font = QFont(font)
+        self.font.setPixelSize(pixels)
+        self.font.setBold(bold)
+        self._metrics = QFontMetricsF(self.font)
+        self.line = ceil(self._metrics.height())
+        self.em = pixels
+        self._widths: dict[str, float] = {}
+        self._elided: dict[tuple[str, int], str] = {}
+
+    def width(self, text: str) -> float:
+        """Logical pixels that a text takes."""
+        text = text[:LONGEST]
+        if text not in self._widths:
+            if len(self._widths) > _REMEMBERED:
+                self._widths.clear()
+            self._widths[text] = self._metrics.horizontalAdvance(text)
+        return self._widths[text]
+
+    def widest(self, texts: Sequence[str]) -> float:
+        """The width of the widest of some texts (of 128 of them, evenly spread, if more)."""
+        return max(map(self.width, texts[:: ceil(len(texts) / 128) or 1]), default=0)
+
+    def elided(self, text: str, width: float) -> str:
+        """The text, cut with an ellipsis where it is wider than that."""
+        text, place = text[:LONGEST], int(width)
+        if self.width(text) <= place:
+            return text
+        if (text, place) not in self._elided:
+            if len(self._elided) > _REMEMBERED:
+                self._elided.clear()
+            self._elided[text, place] = self._metrics.elidedText(
+                text, Qt.TextElideMode.ElideRight, place
+            )
+        return self._elided[text, place]
+
+    def draw(
+        self, painter: QPainter, place: QRectF, text: str, align: Qt.AlignmentFlag = LEFT
+    ) -> None:
+        """Draw a text on one line, in the painter's pen, elided to its place."""
+        painter.setFont(self.font)
+        flags = align | Qt.AlignmentFlag.AlignVCenter | _ONE_LINE
+        painter.drawText(place, int(flags), self.elided(text, place.width()))
+
+    def fits(self, text: str, width: float) -> bool:
+        """Whether a sentence has room; nothing of it is remembered."""
+        return self._metrics.horizontalAdvance(text) <= width
+
+    def draw_long(
+        self, painter: QPainter, place: QRectF, text: str, align: Qt.AlignmentFlag = LEFT
+    ) -> None:
+        """Draw a sentence on one line; nothing of it is remembered."""
+        painter.setFont(self.font)
+        flags = align | Qt.AlignmentFlag.AlignVCenter | _ONE_LINE
+        fitting = self._metrics.elidedText(text, Qt.TextElideMode.ElideRight, place.width())
+        painter.drawText(place, int(flags), fitting)
+
+
+def every(cell: float, line: float) -> int:
+    """Draw every how-manieth label, so that lines of that height never overlap."""
+    return max(1, ceil(line / cell)) if cell > 0 else 1
+
+
+def quoted(text: str) -> str:
+    """A token inside a sentence: its direction must not turn the sentence's words around."""
+    return f"'\u2068{text[:LONGEST]}\u2069'"

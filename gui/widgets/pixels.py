@@ -1,0 +1,80 @@
+"""From cells to device pixels: whole pixels a cell, or the largest cell of a pixel."""
+
+from dataclasses import dataclass
+from math import ceil
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtGui import QImage
+
+Value = TypeVar("Value", bound=np.generic)
+
+
+@dataclass(frozen=True)
+class Spans:
+    """The cells that each pixel of one axis shows: from `start` to before `stop` [n_pixels]."""
+
+    start: NDArray[np.intp]
+    stop: NDArray[np.intp]
+
+    def part(self, first: int, last: int) -> "Spans":
+        """The spans of the pixels from `first` to before `last`."""
+        return Spans(self.start[first:last], self.stop[first:last])
+
+
+def spans(n_cells: int, cell: float, first_pixel: int, n_pixels: int) -> Spans:
+    """What `n_pixels` pixels from `first_pixel` on show of cells that are `cell` pixels wide."""
+    edges = np.floor(np.arange(first_pixel, first_pixel + n_pixels + 1) / cell).astype(np.intp)
+    start = np.minimum(edges[:-1], n_cells - 1)
+    return Spans(start, np.clip(edges[1:], start + 1, n_cells))
+
+
+def first_pixel(index: int, cell: float) -> int:
+    """Where a cell begins, counted from the first one's first pixel."""
+    return ceil(index * cell - 1e-9)
+
+
+def pool(values: NDArray[Value], rows: Spans, columns: Spans) -> NDArray[Value]:
+    """The largest of each pixel's cells: [..., n_rows, n_columns] → [..., pixels, pixels]."""
+    return _largest(_largest(values, rows, -2), columns, -1)
+
+
+def _largest(values: NDArray[Value], along: Spans, axis: int) -> NDArray[Value]:
+    largest = values.take(along.start, axis)
+    for more in range(1, int((along.stop - along.start).max(initial=0))):
+        others = values.take(np.minimum(along.start + more, along.stop - 1), axis)
+        np.maximum(largest, others, out=largest)
+    return largest
+
+
+def strokes(height: int, width: int, period: int, stroke: int) -> NDArray[np.bool_]:
+    """Which pixels of a hatched area [height, width] lie on its diagonal strokes."""
+    line = np.arange(height + width) % period < stroke
+    return np.lib.stride_tricks.as_strided(line, (height, width), (line.strides[0],) * 2)
+
+
+def packed(colour: str) -> int:
+    """A theme's #RRGGBB as 0xFFRRGGBB."""
+    return 0xFF000000 | int(colour.removeprefix("#"), 16)
+
+
+class Canvas:
+    """A picture in device pixels that numpy fills, Qt letters and one drawImage shows.
+
+    `pixels` [height, width], 0xFFRRGGBB, is the memory of `image`; RGB32 is what the raster
+    engine copies without converting.
+    """
+
+    def __init__(self, width: int, height: int, ratio: float) -> None:
+        self.image = QImage(max(width, 1), max(height, 1), QImage.Format.Format_RGB32)
+        self.image.setDevicePixelRatio(ratio)
+        self.ratio = ratio
+        line = self.image.bytesPerLine() // 4
+        flat = np.frombuffer(self.image.bits(), np.uint32)
+        self.pixels = flat.reshape(self.image.height(), line)[:, : self.image.width()]
+
+    def fits(self, width: int, height: int, ratio: float) -> bool:
+        """Whether the picture has this size already."""
+        wanted = (max(width, 1), max(height, 1), ratio)
+        return wanted == (self.image.width(), self.image.height(), self.ratio)
