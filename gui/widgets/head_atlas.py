@@ -1,0 +1,606 @@
+"""All heads at once: layers × heads thumbnails on one canvas."""
+
+from collections.abc import Collection, Mapping, Sequence
+from math import ceil
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import (
+    QColor,
+    QFocusEvent,
+    QKeyEvent,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QRegion,
+    QResizeEvent,
+)
+from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QWidget
+
+from gui.theme import LIGHT, Theme, lookup_table
+from gui.widgets.atlas_layout import SMALLEST, AtlasLayout, Room
+from gui.widgets.legend import hatch_period
+from gui.widgets.lettering import CENTRE, LEFT, RIGHT, Lettering, every
+from gui.widgets.pixels import Canvas, Spans, packed, pool, spans, strokes
+from gui.widgets.scales import MASKED, tone_table
+
+Head = tuple[int, int]  # layer, head
+
+_DIMMED = 0.82  # how much of a dimmed head's colours is background
+_WORTH = 0.75  # how much smaller captions under the thumbnails may make them
+_ROOMY = 40  # logical pixels of a box from which on the gaps are wide
+
+
+class HeadAtlas(QAbstractScrollArea):
+    """The thumbnails of all heads, their order, the selected one and the one pointed at.
+
+    One canvas holds all thumbnails and their labels; a step that adds one row to the text
+    recolours that row's pixels of every head and copies the canvas once.
+    """
+
+    head_hovered = Signal(int, int)
+    hover_left = Signal()
+    head_clicked = Signal(int, int)
+    head_move_requested = Signal(int, int)  # by how many layers and heads
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._n_layer = self._n_head = 0
+        self._peaks: NDArray[np.uint8] = np.zeros((0, 0, 0, 0), np.uint8)
+        self._seen: NDArray[np.uint8] = np.zeros((0, 0), np.uint8)
+        self._order: tuple[Head, ...] | None = None
+        self._dimmed: frozenset[Head] = frozenset()
+        self._captions: dict[Head, str] = {}
+        self._selected: Head | None = None
+        self._hovered: Head | None = None
+        self._sentence = ""
+        self._is_stale = False
+        self._tones: NDArray[np.uint32] | None = None
+        self._canvas = Canvas(1, 1, 1.0)
+        self._layout: AtlasLayout | None = None
+        self._changed: tuple[int, int] | None = None  # bin rows to recolour; None: all
+        self._is_laid_out = False
+        self._take_theme(LIGHT)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.viewport().setMouseTracking(True)
+        self.viewport().setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
+        self.setAccessibleName("Attention of all heads")
+
+    def set_theme(self, theme: Theme) -> None:
+        """Draw in another look, on its linear scale unless `set_scale` follows."""
+        self._tones = None
+        self._take_theme(theme)
+        self._lay_out_later()
+
+    def set_grid(self, n_layer: int, n_head: int) -> None:
+        """Say how many heads there are; thumbnails, order and captions of others go."""
+        if (n_layer, n_head) == (self._n_layer, self._n_head):
+            return
+        self._n_layer, self._n_head = n_layer, n_head
+        self._peaks = np.zeros((n_layer, n_head, 0, 0), np.uint8)
+        self._seen = np.zeros((0, 0), np.uint8)
+        self._order, self._dimmed, self._captions = None, frozenset(), {}
+        self._selected = self._hovered = None
+        self._lay_out_later()
+
+    def set_thumbnails(
+        self,
+        peaks: NDArray[np.uint8],
+        visible: NDArray[np.bool_],
+        changed_rows: tuple[int, int] | None = None,
+    ) -> None:
+        """Show peaks [L, H, R, B]: round(255 · sqrt(weight)) of the largest cell of each bin.
+
+        `visible` [R, B] says in which bins the mask lets any cell through; a bin that it does
+        not is drawn as masked, unless it holds a weight all the same. `changed_rows` (first,
+        after last) promises that all other rows are as they were, values and mask; None
+        promises nothing. The arrays are kept, not copied.
+
+        Raises:
+            ValueError: the shapes do not fit each other or the grid.
+        """
+        grid = (self._n_layer, self._n_head)
+        if peaks.ndim != 4 or peaks.shape[:2] != grid or peaks.shape[2:] != visible.shape:
+            raise ValueError(
+                f"thumbnails {peaks.shape} must be {grid} × the bins of visible {visible.shape}."
+            )
+        is_same_shape = peaks.shape == self._peaks.shape
+        self._peaks = peaks
+        self._seen = visible.astype(np.uint8)
+        if changed_rows is None or not is_same_shape or self._changed is None:
+            self._changed = None
+        else:
+            first, last = self._changed
+            is_clean = first == last
+            self._changed = (
+                changed_rows[0] if is_clean else min(first, changed_rows[0]),
+                changed_rows[1] if is_clean else max(last, changed_rows[1]),
+            )
+        self._sentence = ""
+        self.viewport().update()
+
+    def set_order(self, order: Sequence[Head] | None, dimmed: Collection[Head] = ()) -> None:
+        """Show the heads one after another in an order, or None for the natural grid.
+
+        The filtered ones stay in their places, dimmed.
+        """
+        new = None if order is None else tuple(order)
+        if new != self._order:
+            self._order = new
+            self._lay_out_later()
+        if frozenset(dimmed) != self._dimmed:
+            self._dimmed = frozenset(dimmed)
+            self._recolour()
+
+    def set_captions(self, captions: Mapping[Head, str]) -> None:
+        """Give heads a short text: under them when sorted, beside their name when hovered."""
+        if dict(captions) != self._captions:
+            self._captions = dict(captions)
+            if self._order is not None:
+                self._lay_out_later()
+            self.viewport().update()
+
+    def set_scale(self, tones: NDArray[np.uint32]) -> None:
+        """Take the colour of each value [256], as `scales.tone_table` makes them."""
+        self._tones = tones
+        self._recolour()
+
+    def set_selected(self, layer: int, head: int) -> None:
+        """Frame a head and scroll to it."""
+        if (layer, head) != self._selected:
+            self._selected = (layer, head)
+            self._prepare()
+            self._scroll_to(self._selected)
+            self.viewport().update()
+
+    def set_empty(self, sentence: str) -> None:
+        """Show a sentence instead of heads."""
+        self._sentence = sentence
+        self.viewport().update()
+
+    def set_stale(self, is_stale: bool) -> None:  # noqa: FBT001
+        """Dim what is shown while the next is on its way."""
+        if is_stale != self._is_stale:
+            self._is_stale = is_stale
+            self.viewport().update()
+
+    def head_rect(self, layer: int, head: int) -> QRectF | None:
+        """Where a head's thumbnail is, in the viewport's logical pixels; None if not shown."""
+        self._prepare()
+        at = self._place_of((layer, head))
+        if at is None or self._layout is None:
+            return None
+        x, y = self._layout.corner(at)
+        side = self._layout.box / self._canvas.ratio
+        return QRectF(
+            x / self._canvas.ratio - self.horizontalScrollBar().value(),
+            y / self._canvas.ratio - self.verticalScrollBar().value(),
+            side,
+            side,
+        )
+
+    def head_at(self, place: QPointF) -> Head | None:
+        """Layer and head at a logical pixel of the viewport; None where there is none."""
+        self._prepare()
+        if self._layout is None or self._sentence:
+            return None
+        ratio = self._canvas.ratio
+        at = self._layout.box_at(
+            (place.x() + self.horizontalScrollBar().value()) * ratio,
+            (place.y() + self.verticalScrollBar().value()) * ratio,
+        )
+        return None if at is None else self._head_of(at)
+
+    def sizeHint(self) -> QSize:
+        """Room for a dozen layers and heads."""
+        return QSize(32, 32) * self._theme.font_axis
+
+    def minimumSizeHint(self) -> QSize:
+        """Small enough for any dock; it scrolls then."""
+        return QSize(12, 10) * self._theme.font_axis
+
+    # order
+
+    @property
+    def _count(self) -> int:
+        return self._n_layer * self._n_head if self._order is None else len(self._order)
+
+    def _head_of(self, at: int) -> Head:
+        return divmod(at, self._n_head) if self._order is None else self._order[at]
+
+    def _place_of(self, head: Head) -> int | None:
+        if self._order is not None:
+            return self._order.index(head) if head in self._order else None
+        layer, column = head
+        is_there = 0 <= layer < self._n_layer and 0 <= column < self._n_head
+        return layer * self._n_head + column if is_there else None
+
+    # layout
+
+    def _lay_out_later(self) -> None:
+        self._is_laid_out = False
+        self._changed = None
+        self.viewport().update()
+
+    def _recolour(self) -> None:
+        self._changed = None
+        self.viewport().update()
+
+    def _prepare(self) -> None:
+        """Bring layout, canvas and colours up to date."""
+        if not self._is_laid_out or self._canvas.ratio != self.devicePixelRatioF():
+            self._lay_out()
+        if self._layout is not None and self._peaks.size and self._changed != (0, 0):
+            self._paint_heads()
+            self._changed = (0, 0)
+
+    def _lay_out(self) -> None:
+        ratio = self.devicePixelRatioF()
+        self._is_laid_out = True
+        self._changed = None
+        size = self.maximumViewportSize()
+        layout = self._fitted(size, ratio) if self._count else None
+        if layout is not None and layout.height > round(size.height() * ratio):
+            bar = self.verticalScrollBar().sizeHint().width()
+            layout = self._fitted(QSize(size.width() - bar, size.height()), ratio)
+        self._layout = layout
+        width = layout.width if layout else round(size.width() * ratio)
+        height = layout.height if layout else round(size.height() * ratio)
+        if not self._canvas.fits(width, height, ratio):
+            self._canvas = Canvas(width, height, ratio)
+        self._set_scroll_ranges(size, QSize(round(width / ratio), round(height / ratio)))
+        self._canvas.pixels.fill(packed(self._theme.surface))
+        if layout is not None:
+            self._hatching = np.ascontiguousarray(
+                strokes(
+                    layout.box,
+                    layout.box,
+                    round((hatch_period(self._theme) - 1) * ratio),
+                    max(1, round(ratio)),
+                )
+            )
+            with QPainter(self._canvas.image) as painter:
+                self._draw_places(painter, layout)
+                if self._order is None:
+                    self._draw_edges(painter, layout)
+                else:
+                    self._draw_captions(painter, layout)
+
+    def _fitted(self, size: QSize, ratio: float) -> AtlasLayout:
+        theme, axis = self._theme, self._axis
+        width, height = round(size.width() * ratio), round(size.height() * ratio)
+        smallest, under = round(SMALLEST * ratio), round(axis.line * ratio)
+
+        def room(gap: int) -> Room:
+            left = axis.width(f"L{self._n_layer - 1}") + theme.unit
+            return Room(width, height, round(left * ratio), round(axis.line * ratio), gap, smallest)
+
+        def fitted(gap: int) -> AtlasLayout:
+            if self._order is None:
+                return AtlasLayout.grid(self._n_layer, self._n_head, room(gap))
+            bare, full = (
+                AtlasLayout.sorted(self._count, (round(wide * ratio), under), room(gap))
+                for wide in self._caption_widths()
+            )
+            is_worth = full.box >= _WORTH * bare.box and bare.height >= _WORTH * full.height
+            return full if is_worth else bare
+
+        wide = fitted(round(1.5 * theme.unit * ratio))
+        return wide if wide.box >= _ROOMY * ratio else fitted(max(2, round(3 * ratio)))
+
+    def _caption_widths(self) -> tuple[float, float]:
+        """Logical pixels of the widest name alone, and with its caption."""
+        name = self._axis.width(f"L{self._n_layer - 1} H{self._n_head - 1}")
+        captions = [f"  {text}" for text in self._captions.values()]
+        return name + 2, name + self._axis.widest(captions) + 4
+
+    def _set_scroll_ranges(self, shown: QSize, whole: QSize) -> None:
+        down, across = self.verticalScrollBar(), self.horizontalScrollBar()
+        is_tall, is_wide = whole.height() > shown.height(), whole.width() > shown.width()
+        page = shown - QSize(
+            down.sizeHint().width() if is_tall else 0,
+            across.sizeHint().height() if is_wide else 0,
+        )
+        for bar, length, visible, is_needed in (
+            (down, whole.height(), page.height(), is_tall),
+            (across, whole.width(), page.width(), is_wide and whole.width() > page.width()),
+        ):
+            bar.setRange(0, max(0, length - visible) if is_needed else 0)
+            bar.setPageStep(visible)
+            bar.setSingleStep(self._axis.line)
+
+    def _scroll_to(self, head: Head) -> None:
+        place = self.head_rect(*head)
+        if place is None:
+            return
+        margin = 2 * self._theme.unit
+        for bar, low, high, length in (
+            (self.verticalScrollBar(), place.top(), place.bottom(), self.viewport().height()),
+            (self.horizontalScrollBar(), place.left(), place.right(), self.viewport().width()),
+        ):
+            if low < margin:
+                bar.setValue(round(bar.value() + low - margin))
+            elif high > length - margin:
+                bar.setValue(round(bar.value() + high - length + margin))
+
+    # what stays
+
+    def _draw_places(self, painter: QPainter, layout: AtlasLayout) -> None:
+        """A hairline around each box, so that white weights do not melt into white paper."""
+        ratio = self._canvas.ratio
+        painter.setPen(QColor(self._theme.line))
+        pixel = 1 / ratio
+        for at in range(layout.count):
+            x, y = layout.corner(at)
+            side = layout.box / ratio
+            place = QRectF(x / ratio, y / ratio, side, side).adjusted(-pixel, -pixel, pixel, pixel)
+            painter.fillRect(place, QColor(self._theme.line))
+
+    def _draw_edges(self, painter: QPainter, layout: AtlasLayout) -> None:
+        axis, ratio = self._axis, self._canvas.ratio
+        painter.setPen(QColor(self._theme.text))
+        box, line = layout.box / ratio, axis.line
+        widest = axis.width(f"H{self._n_head - 1}") + self._theme.unit
+        x, y = layout.corner(0)
+        for layer in range(0, self._n_layer, every(layout.step_y / ratio, line)):
+            middle = layout.corner(layer * self._n_head)[1] / ratio + box / 2
+            place = QRectF(0, middle - line / 2, x / ratio - self._theme.unit, line)
+            axis.draw(painter, place, f"L{layer}", RIGHT)
+        for head in range(0, self._n_head, every(layout.step_x / ratio, widest)):
+            middle = layout.corner(head)[0] / ratio + box / 2
+            place = QRectF(middle - widest / 2, y / ratio - line - 1, widest, line)
+            axis.draw(painter, place, f"H{head}", CENTRE)
+
+    def _draw_captions(self, painter: QPainter, layout: AtlasLayout) -> None:
+        axis, ratio = self._axis, self._canvas.ratio
+        box, step = layout.box / ratio, layout.step_x / ratio
+        painter.setPen(QColor(self._theme.text))
+        for at in range(layout.count):
+            layer, head = self._head_of(at)
+            x, y = layout.corner(at)
+            place = QRectF(x / ratio + (box - step) / 2, y / ratio + box, step, axis.line)
+            text = f"L{layer} H{head}"
+            more = self._captions.get((layer, head))
+            if more and axis.width(f"{text}  {more}") <= step:
+                text = f"{text}  {more}"
+            axis.draw(painter, place, text, CENTRE)
+
+    # the heads' pixels
+
+    def _paint_heads(self) -> None:
+        layout = self._layout
+        if layout is None:
+            return
+        rows, columns = self._spans(layout)
+        first, last = self._changed or (0, len(self._seen))
+        within = np.flatnonzero((rows.stop > first) & (rows.start < last))
+        if not len(within):
+            return
+        top, bottom = int(within[0]), int(within[-1]) + 1
+        low, high = int(rows.start[top]), int(rows.stop[bottom - 1])
+        peaks = self._peaks[:, :, low:high].reshape(-1, high - low, self._peaks.shape[3])
+        if self._order is not None:
+            peaks = peaks[[layer * self._n_head + head for layer, head in self._order]]
+        shown = np.maximum(peaks, self._seen[low:high])  # visible: at least 1
+        part = rows.part(top, bottom)
+        index = pool(shown, Spans(part.start - low, part.stop - low), columns)
+        self._fill(layout, top, bottom, self._coloured(index, top, bottom))
+
+    def _spans(self, layout: AtlasLayout) -> tuple[Spans, Spans]:
+        n_rows, n_columns = self._peaks.shape[2:]
+        cell = layout.box / max(n_rows, n_columns)
+        high, wide = round(cell * n_rows), round(cell * n_columns)
+        return spans(n_rows, cell, 0, high), spans(n_columns, cell, 0, wide)
+
+    def _coloured(self, index: NDArray[np.uint8], top: int, bottom: int) -> NDArray[np.uint32]:
+        """The colours of pixels [heads, bottom - top, width]."""
+        tones = self._current_tones()
+        colours = tones.take(index)
+        is_hatched = index == MASKED
+        is_hatched &= self._hatching[top:bottom, : index.shape[2]]
+        np.copyto(colours, np.uint32(packed(self._theme.hatch)), where=is_hatched)
+        if self._dimmed:
+            dimmed = [at for at in range(self._count) if self._head_of(at) in self._dimmed]
+            colours[dimmed] = _faded(tones, packed(self._theme.surface)).take(index[dimmed])
+        return colours
+
+    def _fill(
+        self, layout: AtlasLayout, top: int, bottom: int, colours: NDArray[np.uint32]
+    ) -> None:
+        """Write lines of pixels of all heads into the canvas."""
+        pixels = self._canvas.pixels
+        down, across = pixels.strides
+        width = colours.shape[2]
+        full = layout.count // layout.columns
+        for first_row, n_rows, n_columns in (
+            (0, full, layout.columns),
+            (full, 1, layout.count - full * layout.columns),
+        ):
+            if not n_rows * n_columns:
+                continue
+            start = first_row * layout.columns
+            y = layout.top + first_row * layout.step_y + top
+            boxes = np.lib.stride_tricks.as_strided(
+                pixels[y:, layout.left :],
+                (n_rows, n_columns, bottom - top, width),
+                (layout.step_y * down, layout.step_x * across, down, across),
+            )
+            boxes[:] = colours[start : start + n_rows * n_columns].reshape(boxes.shape)
+
+    def _current_tones(self) -> NDArray[np.uint32]:
+        if self._tones is None:
+            theme = self._theme
+            self._tones = tone_table(
+                lookup_table(theme.weights_map), "linear", packed(theme.masked)
+            )
+        return self._tones
+
+    def _take_theme(self, theme: Theme) -> None:
+        self._theme = theme
+        self._axis = Lettering(self.font(), theme.font_axis)
+        self._body = Lettering(self.font(), theme.font_body)
+        self._hatching = strokes(1, 1, 1, 1)
+
+    # Qt's
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        """Copy the canvas, then frame what is selected and hovered."""
+        self._prepare()
+        theme = self._theme
+        shift = QPointF(-self.horizontalScrollBar().value(), -self.verticalScrollBar().value())
+        with QPainter(self.viewport()) as painter:
+            if self._sentence or not self._peaks.size:
+                self._draw_sentence(painter)
+                return
+            painter.drawImage(shift, self._canvas.image)
+            if self._is_stale:
+                veil = QColor(theme.surface)
+                veil.setAlphaF(0.55)
+                painter.fillRect(self.viewport().rect(), veil)
+            if self._hovered is not None:
+                self._draw_frame(painter, self._hovered, theme.text, theme.stroke)
+            if self._selected is not None:
+                self._draw_frame(painter, self._selected, theme.accent, 1.6 * theme.stroke)
+            if self._hovered is not None:
+                self._draw_name(painter, self._hovered)
+            if self.hasFocus():
+                painter.setPen(QColor(theme.accent))
+                painter.drawRect(self.viewport().rect().adjusted(0, 0, -1, -1))
+
+    def _draw_sentence(self, painter: QPainter) -> None:
+        theme = self._theme
+        place = self.viewport().rect()
+        painter.fillRect(place, QColor(theme.surface))
+        painter.setFont(self._body.font)
+        painter.setPen(QColor(theme.text_dim))
+        room = QRectF(place).adjusted(*(4 * theme.unit * side for side in (1, 1, -1, -1)))
+        flags = Qt.TextFlag.TextWordWrap | Qt.AlignmentFlag.AlignCenter
+        painter.drawText(room, int(flags), self._sentence)
+
+    def _draw_frame(self, painter: QPainter, head: Head, colour: str, width: float) -> None:
+        place = self.head_rect(*head)
+        if place is None:
+            return
+        out = width / 2
+        pen = painter.pen()
+        pen.setColor(QColor(colour))
+        pen.setWidthF(width)
+        pen.setJoinStyle(Qt.PenJoinStyle.MiterJoin)
+        painter.setPen(pen)
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        painter.drawRect(place.adjusted(-out, -out, out, out))
+
+    def _name(self, head: Head) -> tuple[QRectF, str]:
+        """The label of a hovered head, beside its thumbnail."""
+        text = f"layer {head[0]}, head {head[1]}"
+        if more := self._captions.get(head):
+            text = f"{text}: {more}"
+        unit, view = self._theme.unit, QRectF(self.viewport().rect())
+        place = self.head_rect(*head) or QRectF()
+        wide = min(ceil(self._body.width(text)) + 3 * unit + 2, view.width())
+        box = QRectF(place.left(), place.bottom() + unit, wide, self._body.line + unit)
+        if box.bottom() > view.bottom():
+            box.moveBottom(place.top() - unit)
+        if box.right() > view.right():
+            box.moveRight(view.right())
+        return box, text
+
+    def _draw_name(self, painter: QPainter, head: Head) -> None:
+        theme = self._theme
+        box, text = self._name(head)
+        painter.fillRect(box, QColor(theme.text))
+        painter.setPen(QColor(theme.surface))
+        inner = box.adjusted(1.5 * theme.unit, 0, -1.5 * theme.unit, 0)
+        self._body.draw(painter, inner, text, LEFT)
+
+    def _hover(self, head: Head | None) -> None:
+        if head == self._hovered:
+            return
+        region = QRegion()
+        for one in (self._hovered, head):
+            if one is not None and (place := self.head_rect(*one)) is not None:
+                halo = self._theme.stroke + 2
+                region += place.adjusted(-halo, -halo, halo, halo).toAlignedRect()
+                region += self._name(one)[0].toAlignedRect()
+        self._hovered = head
+        self.viewport().update(region)
+        if head is None:
+            self.hover_left.emit()
+        else:
+            self.head_hovered.emit(*head)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Lay the thumbnails out anew."""
+        self._lay_out_later()
+        super().resizeEvent(event)
+
+    def changeEvent(self, event: QEvent) -> None:
+        """Follow the application's font."""
+        if event.type() == QEvent.Type.FontChange:
+            self._take_theme(self._theme)
+            self._lay_out_later()
+        super().changeEvent(event)
+
+    def viewportEvent(self, event: QEvent) -> bool:
+        """Nothing is hovered once the pointer has left."""
+        if event.type() == QEvent.Type.Leave:
+            self._hover(None)
+        return super().viewportEvent(event)
+
+    def scrollContentsBy(self, _dx: int, _dy: int) -> None:
+        """Draw the other part."""
+        self.viewport().update()
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        """Name the head under the pointer."""
+        self._hover(self.head_at(event.position()))
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """Choose the head under the pointer."""
+        head = self.head_at(event.position())
+        if event.button() == Qt.MouseButton.LeftButton and head is not None:
+            self.head_clicked.emit(*head)
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        """Show that the keys go here."""
+        self.viewport().update()
+        super().focusInEvent(event)
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        """The keys go elsewhere."""
+        self.viewport().update()
+        super().focusOutEvent(event)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Ask for the head beside the selected one, in the order shown."""
+        at = self._place_of(self._selected) if self._selected is not None else None
+        self._prepare()
+        columns = self._layout.columns if self._layout else 1
+        moves = {
+            Qt.Key.Key_Left: -1,
+            Qt.Key.Key_Right: 1,
+            Qt.Key.Key_Up: -columns,
+            Qt.Key.Key_Down: columns,
+        }
+        if at is None or self._selected is None or Qt.Key(event.key()) not in moves:
+            event.ignore()
+            return
+        to = at + moves[Qt.Key(event.key())]
+        is_row_end = (
+            self._order is None
+            and abs(moves[Qt.Key(event.key())]) == 1
+            and (to // columns != at // columns)
+        )
+        if 0 <= to < self._count and not is_row_end:
+            layer, head = self._head_of(to)
+            self.head_move_requested.emit(layer - self._selected[0], head - self._selected[1])
+
+
+def _faded(tones: NDArray[np.uint32], paper: int) -> NDArray[np.uint32]:
+    """Colours most of the way to the paper's."""
+    channels = tones.view(np.uint8).reshape(-1, 4).astype(np.float32)
+    ground = np.array([paper], np.uint32).view(np.uint8).astype(np.float32)
+    mixed = channels + (ground - channels) * np.float32(_DIMMED)
+    return np.ascontiguousarray(mixed.round().astype(np.uint8)).view(np.uint32).ravel()
