@@ -6,10 +6,12 @@ Maxima of maxima are maxima, so a new row is merged into its bin and, when the t
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from weakref import ref
 
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.conditions import Conditions
 from engine.session import Session
 from engine.trace import Trace, bin_size
 
@@ -20,8 +22,8 @@ Bytes = NDArray[np.uint8]
 class Thumbnails:
     """Every head's pattern in at most 64 × 64 bins, as round(255 · √(largest weight in the bin)).
 
-    `peaks` [L, H, R, R] leave the first key out; `first` [L, H, R] is its weight. `changed_from`
-    is the first row of bins that differs from the thumbnails before.
+    `peaks` [L, H, R, R] leave the first key out; `first` [L, H, R] is its weight. If they grew
+    from earlier thumbnails, only the rows of bins from `changed_from` on differ from those.
     """
 
     n_tokens: int
@@ -29,6 +31,7 @@ class Thumbnails:
     peaks: Bytes
     first: Bytes
     changed_from: int = 0
+    grown_from: "ref[Thumbnails] | None" = None
 
 
 def merge_bins(peaks: Bytes, factor: int, axis: int) -> Bytes:
@@ -37,6 +40,19 @@ def merge_bins(peaks: Bytes, factor: int, axis: int) -> Bytes:
         return peaks
     starts = np.arange(0, peaks.shape[axis], factor)
     return np.maximum.reduceat(peaks, starts, axis=axis)
+
+
+def visible_bins(conditions: Conditions, n_tokens: int, size: int) -> NDArray[np.bool_]:
+    """In which bins [R, R] of queries and keys the mask lets at least one cell through."""
+    first = np.arange(0, n_tokens, size)
+    last = np.minimum(first + size, n_tokens) - 1
+    if conditions.mask == "none":
+        return np.ones((len(first), len(first)), dtype=np.bool_)
+    seen = first <= last[:, None]
+    if conditions.mask == "window":
+        nearest = np.maximum(first[:, None] - last, 0)  # the smallest query − key in the bin
+        seen &= (nearest < conditions.window) | (first < conditions.sinks)
+    return seen
 
 
 Recondense = Callable[[Session, Trace, int], tuple[Bytes, Bytes]]
@@ -57,6 +73,8 @@ class ThumbnailMaker:
     def make(self, session: Session) -> Thumbnails:
         """The thumbnails of all rows of the session."""
         n_known = self._n_common(session)
+        if self._shown is not None and n_known == self._shown.n_tokens == len(session):
+            return self._shown
         if self._shown is None or not n_known or n_known < self._shown.n_tokens:
             thumbnails = self._from_scratch(session)
         else:
@@ -107,7 +125,7 @@ class ThumbnailMaker:
         for array in (peaks, first):
             array.setflags(write=False)
         changed_from = shown.n_tokens // size if factor == 1 else 0
-        return Thumbnails(n_tokens, size, peaks, first, changed_from)
+        return Thumbnails(n_tokens, size, peaks, first, changed_from, ref(shown))
 
 
 def _merge_in(

@@ -45,6 +45,7 @@ class View:
     dimmed: frozenset[HeadAt]
     captions: dict[HeadAt, str]
     row_sentence: str  # the text equivalent of the selected row
+    status: str  # one line on the model and the text
 
     @property
     def focus(self) -> Focus | None:
@@ -55,6 +56,27 @@ class View:
     def n_tokens(self) -> int:
         """S."""
         return self.reading.n_tokens if self.reading else 0
+
+
+def _status(state: State) -> str:
+    """One line on the model, the text and what goes on."""
+    reading = state.reading
+    if state.notice or reading is None:
+        return state.notice
+    config, n_fallen = reading.info.config, reading.n_fallen
+    parts = [
+        f"{reading.info.name}: {config.n_layer} layers × {config.n_head} heads",
+        f"{reading.info.n_parameters / 1e6:.1f} M weights",
+        f"{reading.n_tokens} of at most {config.max_seq_len} tokens",
+    ]
+    if n_fallen:
+        parts.append(f"the first {n_fallen} tokens have fallen out of the context")
+    elif reading.full:
+        parts.append("the context is full")
+    loss = reading.session.loss[1:]
+    if len(loss):
+        parts.append(f"loss {float(loss.mean()):.3f} nats per token")
+    return " · ".join(parts)
 
 
 def resolve(state: State) -> View:
@@ -91,6 +113,7 @@ def resolve(state: State) -> View:
         dimmed=_dimmed(roles, sort, state.display.least) if roles and sort else frozenset(),
         captions=_captions(roles, sort) if roles else {},
         row_sentence=row_sentence(tokens, query, row),
+        status=_status(state),
     )
 
 

@@ -1,0 +1,246 @@
+"""The composition root: builds everything once, in the order that keeps the window alive.
+
+First paint, then the panels, then the engine's thread imports torch and opens the model, then
+pyqtgraph for the curves. Nothing here runs at import.
+"""
+
+import os
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QSettings, QTimer
+from PySide6.QtWidgets import QApplication, QFileDialog
+
+import resources
+from gui import picture
+from gui.command_line import Options
+from gui.main_window import MainWindow
+from gui.messages import Messages
+from gui.settings import Settings
+from gui.theme import THEMES
+
+if TYPE_CHECKING:
+    from gui.controller import Controller
+    from gui.state import State, Store
+
+# A thread that holds the interpreter gives it back after this long; the default of 5 ms makes
+# the window stutter while the engine runs Python code.
+_SWITCH_SECONDS = 0.0005
+_SNAPSHOT_PAUSE_MS = 500  # flashes are over, docks have their sizes, curves are drawn
+
+
+class App:
+    """Owns every long-lived object of the program and connects them."""
+
+    def __init__(self, options: Options, settings: Settings) -> None:
+        self._options = options
+        self._settings = settings
+        self.exit_status = 0
+        self.messages = Messages()
+        self.theme = THEMES[options.theme or settings.read("theme")]
+        self.window = MainWindow(self.theme.scaled(settings.read("zoom")))
+        self.window.painted.connect(lambda: QTimer.singleShot(0, self.furnish))
+        self.window.closing.connect(self.close)
+        self.messages.listen(self.window.message_bar.show_message)
+        self.store: Store
+        self.controller: Controller | None = None
+        self._steps_left = options.steps
+
+    def show(self) -> None:
+        """Put the window on screen; everything else follows from its first paint."""
+        if self._options.snapshot is None:
+            self.window.restore_layout(self._settings.read("geometry"), None)
+        else:
+            width, height = self._options.size
+            scale = self._options.scale
+            self.window.resize(round(width / scale), round(height / scale))
+        self.window.show()
+
+    def furnish(self) -> None:
+        """Build what the first paint did not wait for, then open the model."""
+        from gui.commands import COMMANDS  # noqa: PLC0415 - numpy and the panels, after it
+        from gui.controller import Controller  # noqa: PLC0415
+        from gui.panels.table import PANELS  # noqa: PLC0415
+        from gui.state import Store  # noqa: PLC0415
+        from gui.view import resolve  # noqa: PLC0415
+        from gui.wishes import OpenModel  # noqa: PLC0415
+        from gui.worker import EngineThread  # noqa: PLC0415
+
+        self.store = Store(self._first_state())
+        engine = EngineThread()
+        self.controller = Controller(self.store, engine, self.messages)
+        self.controller.settled.connect(self._on_settled)
+        engine.start()
+        folders = resources.model_folders()
+        self.controller.fulfil(OpenModel(self._first_model(folders)))
+        self.window.furnish(
+            [(make(), place) for make, place in PANELS],
+            COMMANDS,
+            [(folder.name, folder) for folder in folders],
+        )
+        self.window.restore_layout(None, self._settings.read("layout"))
+        self.window.wished.connect(self.controller.fulfil)
+        self.window.command_wanted.connect(self._do)
+        self.store.changed.connect(lambda state, _names: self.window.show_view(resolve(state)))
+        self.window.show_view(resolve(self.store.state))
+
+    def _first_state(self) -> "State":
+        from gui.state import Display, State  # noqa: PLC0415
+
+        read = self._settings.read
+        text = self._options.prompt
+        if text is None:
+            text = read("text") or resources.default_prompt()
+        return State(
+            text=text,
+            display=Display(
+                theme=self.theme,
+                zoom=read("zoom"),
+                scale=read("scale"),
+                leave_first_out=read("leave_first_out"),
+                drawing=read("drawing"),
+                show_loss=read("show_loss"),
+                motion=read("motion"),
+            ),
+        )
+
+    def _first_model(self, folders: list[Path]) -> Path:
+        if self._options.model is not None:
+            return self._options.model
+        last = self._settings.read("model")
+        if last and (Path(last) / "config.json").is_file():
+            return Path(last)
+        return folders[0] if folders else Path("resources/models/shakespeare")
+
+    # Commands that only the application can do
+
+    def _do(self, command: str) -> None:
+        actions: dict[str, Callable[[], object]] = {
+            "open": self._open_model,
+            "save_picture": self._save_picture,
+            "copy_picture": lambda: picture.copy(self.window),
+            "quit": self.window.close,
+            "edit_prompt": self.window.focus_prompt,
+            "full_screen": self.window.toggle_full_screen,
+            "reset_layout": self.window.reset_layout,
+            "shortcuts": self.window.show_shortcuts,
+            "about": self.window.show_about,
+        }
+        actions[command]()
+
+    def _open_model(self) -> None:
+        from gui.wishes import OpenModel  # noqa: PLC0415
+
+        folder = QFileDialog.getExistingDirectory(self.window, "Open a model's folder")
+        if folder and self.controller is not None:
+            self.controller.fulfil(OpenModel(Path(folder)))
+
+    def _save_picture(self) -> None:
+        name, _filter = QFileDialog.getSaveFileName(
+            self.window, "Save the window as a picture", "attention-scope.png", "PNG (*.png)"
+        )
+        if name:
+            self._save_to(Path(name))
+
+    def _save_to(self, path: Path) -> None:
+        path = path if path.suffix else path.with_suffix(".png")
+        try:
+            picture.save_png(self.window, path)
+        except OSError as error:
+            self.messages.error(str(error))
+            self.exit_status = 1
+        else:
+            self.messages.info(f"The picture is in {path}.")
+
+    # Start and end
+
+    def _on_settled(self) -> None:
+        from gui import graphs  # noqa: PLC0415
+        from gui.wishes import Step  # noqa: PLC0415
+
+        graphs.start_import()
+        steps, self._steps_left = self._steps_left, 0
+        failed = self.store.state.phase == "failed"
+        if steps and not failed and self.controller is not None:
+            for _ in range(steps):
+                self.controller.fulfil(Step())
+        elif self._options.snapshot is not None:
+            if failed:
+                sys.stderr.write(f"{self.store.state.notice}\n")
+                self.exit_status = 1
+            QTimer.singleShot(_SNAPSHOT_PAUSE_MS, self._take_snapshot)
+
+    def _take_snapshot(self) -> None:
+        from gui import graphs  # noqa: PLC0415
+
+        if self._options.snapshot is None:
+            return
+        if graphs.loader().module is None and not graphs.loader().failure:
+            QTimer.singleShot(_SNAPSHOT_PAUSE_MS, self._take_snapshot)
+            return
+        try:
+            picture.save_png(self.window, self._options.snapshot)
+        except OSError as error:
+            sys.stderr.write(f"{error}\n")
+            self.exit_status = 1
+        self.window.close()
+
+    def close(self) -> None:
+        """Keep the settings, end the engine's thread."""
+        if self.controller is None:
+            return
+        self.controller.close()
+        state = self.store.state
+        geometry, layout = self.window.save_layout()
+        for name, value in {
+            "text": state.text,
+            "model": state.reading.info.path if state.reading else "",
+            "theme": state.display.theme.name,
+            "zoom": state.display.zoom,
+            "scale": state.display.scale,
+            "leave_first_out": state.display.leave_first_out,
+            "drawing": state.display.drawing,
+            "show_loss": state.display.show_loss,
+            "motion": state.display.motion,
+            "geometry": geometry,
+            "layout": layout,
+        }.items():
+            self._settings.write(name, value)
+
+
+def catch_everything(messages: Messages) -> None:
+    """Whatever nobody expected becomes a message with its traceback, in every thread."""
+
+    def tell(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        details = "".join(traceback.format_exception(kind, error, trace))
+        sys.stderr.write(details)
+        messages.error(f"This is a bug: {kind.__name__}: {error}", details)
+
+    def tell_of_thread(arguments: threading.ExceptHookArgs) -> None:
+        error = arguments.exc_value or arguments.exc_type()
+        tell(arguments.exc_type, error, arguments.exc_traceback)
+
+    sys.excepthook = tell
+    threading.excepthook = tell_of_thread
+
+
+def run(options: Options) -> int:
+    """Open the window, or take a snapshot of it; returns the exit status."""
+    if options.snapshot is not None:
+        os.environ["QT_QPA_PLATFORM"] = "offscreen"
+        os.environ["QT_SCALE_FACTOR"] = str(options.scale)
+    sys.setswitchinterval(_SWITCH_SECONDS)
+    application = QApplication([sys.argv[0]])
+    application.setOrganizationName("Attention Scope")
+    application.setApplicationName("Attention Scope")
+    application.setStyle("Fusion")
+    settings = Settings(None if options.snapshot is not None else QSettings())
+    app = App(options, settings)
+    catch_everything(app.messages)
+    app.show()
+    return application.exec() or app.exit_status

@@ -1,0 +1,272 @@
+"""The window: paints at once, is furnished with panels and commands after its first paint.
+
+This module imports Qt and nothing heavier, so that the first paint waits for nothing.
+"""
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QByteArray, QSize, Qt, Signal
+from PySide6.QtGui import QAction, QCloseEvent, QKeySequence, QPaintEvent
+from PySide6.QtWidgets import (
+    QApplication,
+    QDockWidget,
+    QLabel,
+    QMainWindow,
+    QMenu,
+    QMessageBox,
+    QToolBar,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from gui import style
+from gui.message_bar import MessageBar
+from gui.shortcut_list import ShortcutList
+from gui.theme import Theme
+
+if TYPE_CHECKING:
+    from gui.commands import Command
+    from gui.panels.base import Panel
+    from gui.state import State
+    from gui.view import View
+
+_AREAS = {
+    "top": Qt.DockWidgetArea.TopDockWidgetArea,
+    "left": Qt.DockWidgetArea.LeftDockWidgetArea,
+    "right": Qt.DockWidgetArea.RightDockWidgetArea,
+    "bottom": Qt.DockWidgetArea.BottomDockWidgetArea,
+}
+
+
+class MainWindow(QMainWindow):
+    """Owns panels, docks, menus and toolbar; shows views, passes wishes on."""
+
+    painted = Signal()  # for the first time
+    wished = Signal(object)
+    command_wanted = Signal(str)  # a command that has no wish: the window's or the app's own
+    closing = Signal()
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self.setWindowTitle("Attention Scope")
+        self.resize(QSize(1280, 720))
+        self._theme: Theme | None = None
+        self._has_painted = False
+        self._panels: list[Panel] = []
+        self._docks: dict[str, QDockWidget] = {}
+        self._actions: list[tuple[Command, QAction]] = []
+        self._view: View | None = None
+        self._usual_layout = QByteArray()
+        self.message_bar = MessageBar()
+        self._models = QToolButton()
+        self._models.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        self._models.setToolTip("Choose a model")
+        self._models.setAccessibleName("Model")
+        self._models.setText("Model")
+        self._welcome = QLabel("Attention Scope is starting …")
+        self._welcome.setTextFormat(Qt.TextFormat.PlainText)
+        self._welcome.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self._center = QVBoxLayout()
+        self._center.setContentsMargins(0, 0, 0, 0)
+        self._center.addWidget(self.message_bar)
+        self._center.addWidget(self._welcome, 1)
+        center = QWidget()
+        center.setLayout(self._center)
+        self.setCentralWidget(center)
+        self._status = QLabel()
+        self._status.setTextFormat(Qt.TextFormat.PlainText)
+        self._status.setAccessibleName("State of the model")
+        self.use_theme(theme)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Tell once that the window is on screen."""
+        super().paintEvent(event)
+        if not self._has_painted:
+            self._has_painted = True
+            self.painted.emit()
+
+    def use_theme(self, theme: Theme) -> None:
+        """Follow a theme at its scale; nothing happens if it is the present one."""
+        if theme == self._theme:
+            return
+        self._theme = theme
+        app = QApplication.instance()
+        if isinstance(app, QApplication):
+            style.apply_theme(app, theme)
+
+    # Furnishing
+
+    def furnish(
+        self,
+        panels: Sequence[tuple["Panel", str]],
+        commands: Sequence["Command"],
+        models: Sequence[tuple[str, Path]],
+    ) -> None:
+        """Put the panels into their places and make menus and toolbar from the commands.
+
+        A place is "center", or an edge, or an edge and how the panel joins the one before it
+        there: "right tab", "bottom beside", "bottom below".
+        """
+        panels_menu = self._make_actions(commands)
+        self._fill_models(models)
+        self.statusBar().addWidget(self._status, 1)
+        self.statusBar().setSizeGripEnabled(False)
+        last: dict[str, QDockWidget] = {}
+        for panel, place in panels:
+            panel.wished.connect(self.wished)
+            self._panels.append(panel)
+            edge, _, joined = place.partition(" ")
+            if edge == "center":
+                self._center.replaceWidget(self._welcome, panel)
+                self._welcome.hide()
+                continue
+            dock = self._make_dock(panel)
+            panels_menu.addAction(dock.toggleViewAction())
+            self._join(dock, last.get(edge), edge, joined)
+            last[edge] = dock
+        self._raise_first_tabs(panels)
+        self._usual_layout = self.saveState()
+
+    def _make_dock(self, panel: "Panel") -> QDockWidget:
+        dock = QDockWidget(panel.title)
+        dock.setObjectName(f"dock_{panel.name}")
+        dock.setWidget(panel)
+        self._docks[panel.name] = dock
+        return dock
+
+    def _join(self, dock: QDockWidget, before: QDockWidget | None, edge: str, joined: str) -> None:
+        if before is None:
+            self.addDockWidget(_AREAS[edge], dock)
+        elif joined == "tab":
+            self.tabifyDockWidget(before, dock)
+        elif joined == "below":
+            self.splitDockWidget(before, dock, Qt.Orientation.Vertical)
+        else:
+            self.splitDockWidget(before, dock, Qt.Orientation.Horizontal)
+
+    def _raise_first_tabs(self, panels: Sequence[tuple["Panel", str]]) -> None:
+        for (panel, place), (_next, next_place) in pairwise(panels):
+            if next_place.endswith("tab") and not place.endswith("tab"):
+                self._docks[panel.name].raise_()
+
+    def _make_actions(self, commands: Sequence["Command"]) -> QMenu:
+        menus: dict[str, QMenu] = {}
+        toolbar = QToolBar("Commands")
+        toolbar.setObjectName("toolbar")
+        toolbar.setMovable(False)
+        toolbar.addWidget(self._models)
+        for command in commands:
+            menu = menus.get(command.menu) or self._make_menu(menus, command.menu)
+            action = QAction(command.title, self)
+            action.setObjectName(command.id)
+            action.setShortcuts([QKeySequence(keys) for keys in command.shortcuts])
+            action.setStatusTip(command.help)
+            keys = ", ".join(command.shortcuts)
+            action.setToolTip(f"{command.help} ({keys})" if keys else command.help)
+            action.setCheckable(command.checked is not None)
+            action.triggered.connect(self._doer(command))
+            menu.addAction(action)
+            if command.on_toolbar:
+                toolbar.addAction(action)
+            self._actions.append((command, action))
+        self.addToolBar(toolbar)
+        return self._make_menu(menus, "Panels")
+
+    def _fill_models(self, models: Sequence[tuple[str, Path]]) -> None:
+        from gui.wishes import OpenModel  # noqa: PLC0415 - after the first paint
+
+        menu = QMenu(self._models)
+        for name, path in models:
+            action = menu.addAction(name)
+            action.setToolTip(str(path))
+            action.triggered.connect(lambda _on=False, path=path: self.wished.emit(OpenModel(path)))
+        self._models.setMenu(menu)
+
+    def _make_menu(self, menus: dict[str, QMenu], title: str) -> QMenu:
+        menu = QMenu(title, self)
+        menu.setToolTipsVisible(True)
+        self.menuBar().addMenu(menu)
+        menus[title] = menu
+        return menu
+
+    def _doer(self, command: "Command") -> Callable[[], None]:
+        def do() -> None:
+            if command.wish is None:
+                self.command_wanted.emit(command.id)
+            elif self._view is not None:
+                wish = command.wish(self._view.state)
+                if wish is not None:
+                    self.wished.emit(wish)
+                self._show_actions(self._view.state)
+
+        return do
+
+    # Showing
+
+    def show_view(self, view: "View") -> None:
+        """Draw a view: theme, actions, status, and every panel that can be seen."""
+        self._view = view
+        self.use_theme(view.theme)
+        self._show_actions(view.state)
+        self._status.setText(view.status)
+        if view.reading is not None:
+            self._models.setText(f"Model: {view.reading.info.name}")
+        for panel in self._panels:
+            panel.show_view(view)
+
+    def _show_actions(self, state: "State") -> None:
+        for command, action in self._actions:
+            if command.checked is not None:
+                action.setChecked(command.checked(state))
+            action.setEnabled(command.enabled(state))
+
+    # Layout
+
+    def save_layout(self) -> tuple[QByteArray, QByteArray]:
+        """Geometry and layout, for the settings."""
+        return self.saveGeometry(), self.saveState()
+
+    def restore_layout(self, geometry: QByteArray | None, layout: QByteArray | None) -> None:
+        """Bring back what `save_layout` gave; None or an empty value changes nothing."""
+        if geometry:
+            self.restoreGeometry(geometry)
+        if layout:
+            self.restoreState(layout)
+
+    def reset_layout(self) -> None:
+        """Put every panel back where `furnish` had put it."""
+        self.restoreState(self._usual_layout)
+
+    def focus_prompt(self) -> None:
+        """Put the caret into the prompt."""
+        for panel in self._panels:
+            if panel.name == "prompt":
+                panel.setFocus(Qt.FocusReason.ShortcutFocusReason)
+
+    def show_shortcuts(self) -> None:
+        """List all commands and their keys."""
+        dialog = ShortcutList([command for command, _action in self._actions], self)
+        dialog.show()
+
+    def show_about(self) -> None:
+        """Say what this is."""
+        QMessageBox.about(
+            self,
+            "About Attention Scope",
+            "Attention Scope opens a real transformer up while it runs.\n\n"
+            "MIT License. The bundled models were trained by this program on the plays of "
+            "Shakespeare, which are in the public domain.",
+        )
+
+    def toggle_full_screen(self) -> None:
+        """Use the whole screen, or no longer."""
+        self.setWindowState(self.windowState() ^ Qt.WindowState.WindowFullScreen)
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        """Tell before the window goes, so that the engine's thread can end."""
+        self.closing.emit()
+        super().closeEvent(event)

@@ -1,0 +1,55 @@
+"""Where the user is told something: one sentence above the panels, gone when it is read."""
+
+from PySide6.QtCore import Qt, QTimer
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QSizePolicy, QWidget
+
+from gui.messages import Message
+
+_MARKS = {"info": "ⓘ", "warning": "⚠", "error": "✗"}
+_INFO_MS = 8000
+
+
+class MessageBar(QWidget):
+    """Shows the latest message; hidden while there is none. Information goes by itself."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._details = ""
+        self._label = QLabel()
+        self._label.setTextFormat(Qt.TextFormat.PlainText)
+        self._label.setWordWrap(True)
+        self._label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self._label.setAccessibleName("Message")
+        self._copy = QPushButton("Copy details")
+        self._copy.clicked.connect(self._copy_details)
+        self._close = QPushButton("Close")
+        self._close.clicked.connect(self.hide)
+        layout = QHBoxLayout(self)
+        layout.setContentsMargins(8, 2, 8, 2)
+        layout.addWidget(self._label, 1)
+        layout.addWidget(self._copy)
+        layout.addWidget(self._close)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Maximum)
+        self.setAccessibleName("Messages")
+        self._timer = QTimer(self, singleShot=True, interval=_INFO_MS)
+        self._timer.timeout.connect(self.hide)
+        self.hide()
+
+    @property
+    def sentence(self) -> str:
+        """What is shown, without its mark."""
+        return self._label.text()[2:]
+
+    def show_message(self, message: Message) -> None:
+        """Show one message in place of the one before."""
+        self._label.setText(f"{_MARKS[message.level]} {message.sentence}")
+        self._details = message.details
+        self._copy.setVisible(bool(message.details))
+        self.show()
+        self._timer.stop()
+        if message.level == "info":
+            self._timer.start()
+
+    def _copy_details(self) -> None:
+        QGuiApplication.clipboard().setText(f"{self.sentence}\n\n{self._details}")

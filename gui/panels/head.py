@@ -1,0 +1,124 @@
+"""One head in full: as a square of weights, or as links from the selected query."""
+
+from typing import ClassVar
+
+from PySide6.QtWidgets import (
+    QButtonGroup,
+    QCheckBox,
+    QComboBox,
+    QHBoxLayout,
+    QPushButton,
+    QStackedWidget,
+    QVBoxLayout,
+)
+
+from gui.panels.base import Panel
+from gui.state import Scale
+from gui.view import View
+from gui.widgets.arc_view import ArcView
+from gui.widgets.fitting_label import FittingLabel
+from gui.widgets.head_view import HeadView
+from gui.widgets.matrix_view import MatrixView
+from gui.wishes import SelectPosition, SetDisplay
+
+_SCALES: tuple[tuple[Scale, str], ...] = (
+    ("linear", "0 to 1"),
+    ("log", "logarithmic"),
+    ("row", "per row"),
+)
+EMPTY = "Type a text to see where each token looks."
+STARTING = "The model is being opened; its attention appears here."
+
+
+class HeadPanel(Panel):
+    """The selected head, with its scale and its drawing as choices."""
+
+    name: ClassVar[str] = "head"
+    title: ClassVar[str] = "One head"
+    help: ClassVar[str] = (
+        "The weights of one head: each row is a query (who looks), each column a key (at whom)."
+    )
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.heading = FittingLabel()
+        self.row_text = FittingLabel()
+        self.row_text.setAccessibleName("The selected row in words")
+        self.views: dict[str, HeadView] = {"heatmap": MatrixView(), "arcs": ArcView()}
+        self.views["heatmap"].setAccessibleName("Heatmap of the selected head")
+        self.views["arcs"].setAccessibleName("Links of the selected query")
+        self.stack = QStackedWidget()
+        for head_view in self.views.values():
+            self.stack.addWidget(head_view)
+            head_view.cell_clicked.connect(self._select)
+            head_view.cell_requested.connect(self._select)
+        self.drawings = QButtonGroup(self)
+        controls = QHBoxLayout()
+        controls.addWidget(self.heading, 1)
+        for drawing, text in (("heatmap", "Heatmap"), ("arcs", "Links")):
+            button = QPushButton(text)
+            button.setCheckable(True)
+            button.clicked.connect(
+                lambda _on=False, drawing=drawing: self.wish(SetDisplay({"drawing": drawing}))
+            )
+            self.drawings.addButton(button)
+            button.setObjectName(drawing)
+            controls.addWidget(button)
+        self.scale = QComboBox()
+        self.scale.addItems([text for _scale, text in _SCALES])
+        self.scale.setAccessibleName("Scale of the colours")
+        self.scale.setToolTip("How a weight becomes a colour.")
+        self.scale.activated.connect(lambda row: self.wish(SetDisplay({"scale": _SCALES[row][0]})))
+        controls.addWidget(self.scale)
+        self.leave_first_out = QCheckBox("without first token")
+        self.leave_first_out.setToolTip(
+            "Do not colour the weight on the first key, which often takes nearly all."
+        )
+        self.leave_first_out.clicked.connect(
+            lambda on: self.wish(SetDisplay({"leave_first_out": on}))
+        )
+        controls.addWidget(self.leave_first_out)
+        self._layout = QVBoxLayout(self)
+        self._layout.addLayout(controls)
+        self._layout.addWidget(self.stack, 1)
+        self._layout.addWidget(self.row_text)
+
+    def draw(self, view: View, previous: View | None) -> None:
+        """The head in the drawing that is chosen; the other one rests."""
+        display = view.state.display
+        for button in self.drawings.buttons():
+            button.setChecked(button.objectName() == display.drawing)
+        self.scale.setCurrentIndex([scale for scale, _text in _SCALES].index(display.scale))
+        self.leave_first_out.setChecked(display.leave_first_out)
+        if previous is None or view.theme is not previous.theme:
+            self._dress(view)
+        shown = self.views[display.drawing]
+        has_moved_in = previous is None or previous.state.display.drawing != display.drawing
+        self.stack.setCurrentWidget(shown)
+        shown.set_scale(display.scale, display.leave_first_out)
+        shown.set_stale(view.state.stale and view.state.phase == "loading")
+        focus = view.focus
+        if focus is None or view.query is None:
+            shown.set_empty(STARTING if view.reading is None else EMPTY)
+            self.heading.set_wordings("")
+            self.row_text.set_wordings("")
+            return
+        if has_moved_in or previous is None or focus is not previous.focus:
+            shown.set_matrix(focus.weights, focus.visible, view.labels, view.labels)
+        shown.set_cell(view.query, view.key)
+        shown.setAccessibleDescription(view.row_sentence)
+        name = f"Layer {view.layer}, head {view.head}"
+        self.heading.set_wordings(f"{name} · {view.role}" if view.role else f"{name} · mixed", name)
+        self.row_text.set_wordings(view.row_sentence)
+
+    def _dress(self, view: View) -> None:
+        unit = view.theme.unit
+        self._layout.setContentsMargins(unit * 2, unit, unit * 2, unit)
+        self._layout.setSpacing(unit)
+        self.heading.set_look(view.theme, view.theme.text, bold=True)
+        self.row_text.set_look(view.theme, view.theme.text)
+        for head_view in self.views.values():
+            head_view.set_theme(view.theme)
+
+    def _select(self, query: int, key: int) -> None:
+        self.wish(SelectPosition(query, key))

@@ -1,0 +1,187 @@
+"""All heads of all layers in one picture, on one scale, in the order of a measured role."""
+
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QSlider, QVBoxLayout
+
+from engine.readouts import ROLES, Role
+from engine.thumbnails import visible_bins
+from gui.panels.base import Panel
+from gui.theme import lookup_table
+from gui.view import View
+from gui.widgets.fitting_label import FittingLabel
+from gui.widgets.head_atlas import HeadAtlas
+from gui.widgets.pixels import packed
+from gui.widgets.scales import sentence, tone_table
+from gui.wishes import SelectHead, SetDisplay
+
+_NATURAL = "layer by layer"
+_SLIDER_STEPS = 100
+_ENTROPY_CEILING = 5.0  # nats; a row spread evenly over 148 keys
+EMPTY = "All heads appear here as soon as there is a text."
+
+
+class HeadsPanel(Panel):
+    """Thumbnails of every head; sort and filter by role."""
+
+    name: ClassVar[str] = "heads"
+    title: ClassVar[str] = "All heads"
+    help: ClassVar[str] = (
+        "Every head of every layer on one scale; each square has a row for each query and a "
+        "column for each key."
+    )
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.atlas = HeadAtlas()
+        self.sort = QComboBox()
+        self.sort.addItems([_NATURAL, *ROLES])
+        self.sort.setAccessibleName("Order of the heads")
+        self.sort.setToolTip("Order the heads by a role, measured on this text.")
+        self.least = QSlider(Qt.Orientation.Horizontal)
+        self.least.setRange(0, _SLIDER_STEPS)
+        self.least.setAccessibleName("Least score")
+        self.least.setMinimumWidth(60)
+        self.least_label = QLabel()
+        self.least_label.setTextFormat(Qt.TextFormat.PlainText)
+        self.named = FittingLabel()
+        controls = QHBoxLayout()
+        controls.addWidget(self.sort)
+        controls.addWidget(self.least, 1)
+        controls.addWidget(self.least_label)
+        self._layout = QVBoxLayout(self)
+        self._layout.addLayout(controls)
+        self._layout.addWidget(self.atlas, 1)
+        self._layout.addWidget(self.named)
+        self._role: Role | None = None
+        self.sort.activated.connect(self._sort_by)
+        self.least.sliderMoved.connect(self._filter)
+        self.least.actionTriggered.connect(self._filter_by_key)
+        self.atlas.head_clicked.connect(lambda *at: self.wish(SelectHead(*at)))
+        self.atlas.head_move_requested.connect(self._move)
+        self.atlas.head_hovered.connect(self._name)
+        self.atlas.hover_left.connect(lambda: self._name(*self._selected()))
+
+    def draw(self, view: View, previous: View | None) -> None:
+        """Thumbnails, order, captions and the selected head."""
+        self._role = view.state.display.sort
+        self.sort.setCurrentText(self._role or _NATURAL)
+        ceiling = _ENTROPY_CEILING if self._role == "entropy" else 1.0
+        self.least.setEnabled(self._role is not None)
+        self.least.setValue(round(view.state.display.least / ceiling * _SLIDER_STEPS))
+        self.least_label.setText(_least_text(view))
+        display = view.state.display
+        if previous is None or view.theme is not previous.theme:
+            self._layout.setSpacing(view.theme.unit)
+            self._layout.setContentsMargins(*[view.theme.unit * 2] * 4)
+            self.named.set_look(view.theme, view.theme.text_dim)
+            self.atlas.set_theme(view.theme)
+        if (
+            previous is None
+            or view.theme is not previous.theme
+            or display.scale != previous.state.display.scale
+        ):
+            colours = lookup_table(view.theme.weights_map)
+            self.atlas.set_scale(tone_table(colours, display.scale, packed(view.theme.masked)))
+        self.atlas.set_stale(view.state.stale and view.state.phase == "loading")
+        reading = view.reading
+        if reading is None or not reading.n_tokens:
+            self.atlas.set_empty(EMPTY)
+            return
+        config = reading.info.config
+        self.atlas.set_grid(config.n_layer, config.n_head)
+        self.atlas.set_order(view.order, view.dimmed)
+        self.atlas.set_captions(view.captions)
+        self._draw_thumbnails(view, previous)
+        self.atlas.set_selected(view.layer, view.head)
+        self._name(view.layer, view.head)
+
+    def _draw_thumbnails(self, view: View, previous: View | None) -> None:
+        reading = view.reading
+        if reading is None:
+            return
+        leave_out = view.state.display.leave_first_out
+        before = previous.reading if previous else None
+        if (
+            previous is not None
+            and before is not None
+            and before.thumbnails is reading.thumbnails
+            and previous.state.display.leave_first_out == leave_out
+            and before.info is reading.info
+        ):
+            return
+        thumbnails = reading.thumbnails
+        peaks = thumbnails.peaks
+        if not leave_out:
+            peaks = _with_first(peaks, thumbnails.first)
+        n_bins = peaks.shape[2]
+        is_grown = (
+            previous is not None
+            and before is not None
+            and thumbnails.grown_from is not None
+            and thumbnails.grown_from() is before.thumbnails
+            and before.conditions == reading.conditions
+            and previous.state.display.leave_first_out == leave_out
+        )
+        changed = (thumbnails.changed_from, n_bins) if is_grown else None
+        visible = visible_bins(reading.conditions, thumbnails.n_tokens, thumbnails.bin_size)
+        self.atlas.set_thumbnails(peaks, visible, changed)
+
+    def _selected(self) -> tuple[int, int]:
+        return (self._drawn.layer, self._drawn.head) if self._drawn else (0, 0)
+
+    def _name(self, layer: int, head: int) -> None:
+        view = self._drawn
+        if view is None or view.reading is None:
+            return
+        caption = view.captions.get((layer, head), "")
+        chosen = view.state.display.scale
+        scale = sentence("linear" if chosen == "row" else chosen)
+        name = f"Layer {layer}, head {head}"
+        known = f"{name}: {caption}" if caption else f"{name}: mixed"
+        self.named.set_wordings(f"{known} · colour: {scale}", known, name)
+
+    def _move(self, layers: int, heads: int) -> None:
+        view = self._drawn
+        if view is None or view.reading is None:
+            return
+        if view.order is not None:
+            place = view.order.index((view.layer, view.head))
+            at = view.order[max(0, min(len(view.order) - 1, place + heads + layers))]
+        else:
+            config = view.reading.info.config
+            at = (
+                max(0, min(config.n_layer - 1, view.layer + layers)),
+                max(0, min(config.n_head - 1, view.head + heads)),
+            )
+        self.wish(SelectHead(*at))
+
+    def _sort_by(self, row: int) -> None:
+        self.wish(SetDisplay({"sort": ROLES[row - 1] if row else None, "least": 0.0}))
+
+    def _filter_by_key(self, _action: int) -> None:
+        self._filter(self.least.sliderPosition())
+
+    def _filter(self, place: int) -> None:
+        ceiling = _ENTROPY_CEILING if self._role == "entropy" else 1.0
+        self.wish(SetDisplay({"least": place / _SLIDER_STEPS * ceiling}))
+
+
+def _with_first(peaks: NDArray[np.uint8], first: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """The thumbnails with the first key's weight put back into its bin."""
+    whole = peaks.copy()
+    np.maximum(whole[..., 0], first, out=whole[..., 0])
+    return whole
+
+
+def _least_text(view: View) -> str:
+    display = view.state.display
+    if display.sort is None:
+        return ""
+    if not display.least:
+        return "all heads"
+    sign = "≤" if display.sort == "entropy" else "≥"
+    return f"{sign} {display.least:.2f}"

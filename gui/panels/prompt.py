@@ -1,0 +1,107 @@
+"""The text: an editor, and under it the same text as the tokens that the model reads."""
+
+from typing import ClassVar
+
+import numpy as np
+from PySide6.QtCore import QEvent, QObject, Qt
+from PySide6.QtGui import QKeyEvent
+from PySide6.QtWidgets import QSplitter, QVBoxLayout
+
+from gui.panels.base import Panel
+from gui.theme import lookup_table
+from gui.view import View
+from gui.widgets.prompt_edit import PromptEdit, TokenState
+from gui.widgets.token_strip import TokenStrip
+from gui.wishes import EditText, SelectPosition
+
+# The loss at which a chip has the full colour: about a guess among 3,000 tokens.
+_LOSS_CEILING = 8.0
+_STEP_KEYS = (Qt.Key.Key_PageUp, Qt.Key.Key_PageDown)
+
+
+class PromptPanel(Panel):
+    """Shows state.text in the editor and the reading's tokens in the strip."""
+
+    name: ClassVar[str] = "prompt"
+    title: ClassVar[str] = "Prompt"
+    help: ClassVar[str] = (
+        "Type a text; every keystroke runs the model from the first changed token on."
+    )
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.editor = PromptEdit()
+        self.strip = TokenStrip()
+        splitter = QSplitter(Qt.Orientation.Vertical)
+        splitter.addWidget(self.editor)
+        splitter.addWidget(self.strip)
+        splitter.setChildrenCollapsible(False)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.addWidget(splitter)
+        self.setFocusProxy(self.editor)
+        self.editor.installEventFilter(self)
+        self.editor.text_edited.connect(lambda text: self.wish(EditText(text)))
+        self.strip.position_clicked.connect(lambda at: self.wish(SelectPosition(at)))
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Leave Page Up and Page Down to the steps, as a lecturer's clicker sends them."""
+        if (
+            event.type() == QEvent.Type.ShortcutOverride
+            and isinstance(event, QKeyEvent)
+            and event.key() in _STEP_KEYS
+        ):
+            event.ignore()
+            return True
+        return super().eventFilter(watched, event)
+
+    def draw(self, view: View, previous: View | None) -> None:
+        """Text, tokens, losses, the selected row, and a flash on what was recomputed."""
+        if previous is None or view.theme is not previous.theme:
+            self.editor.set_theme(view.theme)
+            self.strip.set_theme(view.theme)
+        self.strip.set_motion(view.state.display.motion)
+        self.editor.show_text(view.state.text)
+        if view.reading is None:
+            return
+        if (
+            previous is None
+            or view.reading is not previous.reading
+            or view.state.display.show_loss != previous.state.display.show_loss
+            or view.theme is not previous.theme
+        ):
+            self._draw_tokens(view)
+        is_new = previous is None or view.reading is not previous.reading
+        if is_new and view.reading.reason != "looked":
+            self.strip.set_recomputed(*view.reading.computed)
+        self.strip.set_row(view.row, view.row_visible)
+        self.strip.set_selected(view.query, view.key)
+        if view.query is not None:
+            self.editor.set_selected(view.query + view.reading.n_fallen)
+
+    def _draw_tokens(self, view: View) -> None:
+        reading = view.reading
+        if reading is None:
+            return
+        document, cursor = reading.document, reading.cursor
+        self.strip.set_tokens(
+            document.tokens[:cursor],
+            document.token_ids[:cursor],
+            reading.n_fallen,
+            reading.info.config.max_seq_len,
+        )
+        self.strip.set_generated_from(document.n_prompt - reading.n_fallen)
+        losses = reading.session.loss if view.state.display.show_loss else None
+        self.strip.set_losses(losses, ceiling=_LOSS_CEILING)
+        states = np.full(cursor, TokenState.PROMPT, np.uint8)
+        states[document.n_prompt :] = TokenState.GENERATED
+        states[: reading.n_fallen] = TokenState.FALLEN_OUT
+        colours = None
+        if losses is not None:
+            share = np.clip(np.nan_to_num(losses) / _LOSS_CEILING, 0, 1)
+            colours = np.zeros(cursor, np.uint32)
+            table = lookup_table(view.theme.loss_map)
+            colours[reading.n_fallen :] = table[np.round(share * 255).astype(np.intp)]
+            colours[reading.n_fallen :][np.isnan(losses)] = 0
+        if view.state.text == document.text:
+            self.editor.set_tokens(document.spans[:cursor], states, colours)

@@ -1,0 +1,25 @@
+"""The panels as rows: which there are and where each stands at first."""
+
+from collections.abc import Callable
+
+from gui.panels.base import Panel
+from gui.panels.cache import CachePanel
+from gui.panels.checks import ChecksPanel
+from gui.panels.head import HeadPanel
+from gui.panels.heads import HeadsPanel
+from gui.panels.mask import MaskPanel
+from gui.panels.next_token import NextTokenPanel
+from gui.panels.prompt import PromptPanel
+from gui.panels.time import TimePanel
+
+# Places are explained at `MainWindow.furnish`.
+PANELS: tuple[tuple[Callable[[], Panel], str], ...] = (
+    (PromptPanel, "top"),
+    (HeadsPanel, "left"),
+    (HeadPanel, "center"),
+    (NextTokenPanel, "right"),
+    (MaskPanel, "right tab"),
+    (TimePanel, "bottom"),
+    (CachePanel, "bottom below"),
+    (ChecksPanel, "bottom beside"),
+)
