@@ -118,7 +118,7 @@ class PassRecorder:
             hidden=frozen(hidden),
             loss=frozen(loss),
             rank=frozen(rank),
-            twin=has_earlier_twin(self.token_ids.tolist())[self.start :],
+            twin=has_earlier_twin(self.token_ids.tolist(), self.start),
             peaks=frozen(self.peaks),
             first=frozen(self.first),
             features=frozen(self.features),

@@ -151,11 +151,12 @@ class Trace:
         return replace(self, **rows, n_held=n_held if shared else 0)
 
 
-def has_earlier_twin(token_ids: Sequence[int]) -> NDArray[np.bool_]:
-    """For each position, whether the same token stands somewhere before it [S]."""
-    seen: set[int] = set()
-    found = np.zeros(len(token_ids), dtype=np.bool_)
-    for position, token in enumerate(token_ids):
-        found[position] = token in seen
+def has_earlier_twin(token_ids: Sequence[int], start: int = 0) -> NDArray[np.bool_]:
+    """For each position from `start` on, whether its token stands somewhere before it [T]."""
+    seen = set(token_ids[:start])
+    found = np.zeros(len(token_ids) - start, dtype=np.bool_)
+    for row, token in enumerate(token_ids[start:]):
+        found[row] = token in seen
         seen.add(token)
+    found.setflags(write=False)
     return found
