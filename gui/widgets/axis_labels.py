@@ -27,6 +27,7 @@ class AxisLabels:
     left: float
     right: float
     align: Qt.AlignmentFlag = RIGHT
+    only: tuple[int, ...] | None = None  # the labels to draw, where it is not every n-th
 
     @property
     def step(self) -> int:
@@ -48,6 +49,8 @@ class AxisLabels:
 
     def shown(self) -> list[int]:
         """Which labels are drawn when none is lit."""
+        if self.only is not None:
+            return list(self.only)
         if not self.labels or self.cell <= 0:
             return []
         first = max(0, int((self.low - self.start) / self.cell))
@@ -63,10 +66,10 @@ class AxisLabels:
 
     def covered(self, index: int) -> QRectF:
         """What a lit label takes, its own place and those of the labels that it displaces."""
-        place = self.box(index)
+        place = own = self.box(index)
         before = index - index % self.step
-        for other in (before, before + self.step):
-            if other < len(self.labels) and self.box(other).intersects(place):
+        for other in (before, before + self.step) if self.only is None else self.only:
+            if other < len(self.labels) and self.box(other).intersects(own):
                 place = place.united(self.box(other))
         return place
 

@@ -42,7 +42,7 @@ class HeadAtlas(QAbstractScrollArea):
     head_hovered = Signal(int, int)
     hover_left = Signal()
     head_clicked = Signal(int, int)
-    head_move_requested = Signal(int, int)  # by how many layers and heads
+    head_move_requested = Signal(int, int)  # by how many layers and heads; if sorted: 0, places
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -594,8 +594,9 @@ class HeadAtlas(QAbstractScrollArea):
             and (to // columns != at // columns)
         )
         if 0 <= to < self._count and not is_row_end:
-            layer, head = self._head_of(to)
-            self.head_move_requested.emit(layer - self._selected[0], head - self._selected[1])
+            down, across = divmod(to, columns)[0] - at // columns, to % columns - at % columns
+            moved = (down, across) if self._order is None else (0, to - at)
+            self.head_move_requested.emit(*moved)
 
 
 def _faded(tones: NDArray[np.uint32], paper: int) -> NDArray[np.uint32]:
