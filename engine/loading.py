@@ -32,15 +32,16 @@ def load(path: Path) -> Loaded:
         raise CheckpointError(f"{path} is no folder; open one that holds a model's config.json.")
     began = time.perf_counter()
     checkpoint = load_checkpoint(path)
-    model = checkpoint.model
+    model, tokenizer = checkpoint.model, checkpoint.tokenizer
     info = ModelInfo(
         name=path.name,
         path=str(path),
         config=model.config,
         n_parameters=sum(parameter.numel() for parameter in model.parameters()),
         load_seconds=time.perf_counter() - began,
+        vocabulary=tuple(map(tokenizer.token_bytes, range(tokenizer.vocab_size))),
     )
-    return Loaded(model, checkpoint.tokenizer, info)
+    return Loaded(model, tokenizer, info)
 
 
 def use_threads(n_threads: int) -> None:

@@ -26,6 +26,7 @@ class ModelInfo:
     config: ModelConfig
     n_parameters: int
     load_seconds: float
+    vocabulary: tuple[bytes, ...] = ()  # [V], what each token id stands for
 
 
 @dataclass(frozen=True)

@@ -108,8 +108,8 @@ class MainWindow(QMainWindow):
     ) -> None:
         """Put the panels into their places and make menus and toolbar from the commands.
 
-        A place is "center", or an edge, or an edge and how the panel joins the one before it
-        there: "right tab", "bottom beside", "bottom below".
+        A place is "center", or an edge and how the panel joins the one before it there: "tab",
+        "beside" or "below". "bare" panels have no title, which leaves more room for pictures.
         """
         panels_menu = self._make_actions(commands)
         self._fill_models(models)
@@ -119,17 +119,36 @@ class MainWindow(QMainWindow):
         for panel, place in panels:
             panel.wished.connect(self.wished)
             self._panels.append(panel)
-            edge, _, joined = place.partition(" ")
+            edge, *how = place.split()
             if edge == "center":
                 self._center.replaceWidget(self._welcome, panel)
                 self._welcome.hide()
                 continue
             dock = self._make_dock(panel)
+            if "bare" in how:
+                dock.setTitleBarWidget(QWidget(dock))
             panels_menu.addAction(dock.toggleViewAction())
-            self._join(dock, last.get(edge), edge, joined)
+            self._join(dock, last.get(edge), edge, how)
             last[edge] = dock
         self._raise_first_tabs(panels)
+        self._share_room()
         self._usual_layout = self.saveState()
+
+    def _share_room(self) -> None:
+        """Most of the window for the pictures of heads."""
+        width, height = self.width(), self.height()
+        by_edge: dict[Qt.DockWidgetArea, QDockWidget] = {}
+        for dock in self._docks.values():
+            by_edge.setdefault(self.dockWidgetArea(dock), dock)
+        for edge, orientation, size in (
+            ("top", Qt.Orientation.Vertical, round(height * 0.2)),
+            ("bottom", Qt.Orientation.Vertical, 1),  # as low as its panels can be
+            ("left", Qt.Orientation.Horizontal, round(width * 0.28)),
+            ("right", Qt.Orientation.Horizontal, round(width * 0.29)),
+        ):
+            dock_at = by_edge.get(_AREAS[edge])
+            if dock_at is not None:
+                self.resizeDocks([dock_at], [size], orientation)
 
     def _make_dock(self, panel: "Panel") -> QDockWidget:
         dock = QDockWidget(panel.title)
@@ -138,12 +157,14 @@ class MainWindow(QMainWindow):
         self._docks[panel.name] = dock
         return dock
 
-    def _join(self, dock: QDockWidget, before: QDockWidget | None, edge: str, joined: str) -> None:
+    def _join(
+        self, dock: QDockWidget, before: QDockWidget | None, edge: str, how: Sequence[str]
+    ) -> None:
         if before is None:
             self.addDockWidget(_AREAS[edge], dock)
-        elif joined == "tab":
+        elif "tab" in how:
             self.tabifyDockWidget(before, dock)
-        elif joined == "below":
+        elif "below" in how:
             self.splitDockWidget(before, dock, Qt.Orientation.Vertical)
         else:
             self.splitDockWidget(before, dock, Qt.Orientation.Horizontal)

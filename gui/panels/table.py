@@ -14,12 +14,12 @@ from gui.panels.time import TimePanel
 
 # Places are explained at `MainWindow.furnish`.
 PANELS: tuple[tuple[Callable[[], Panel], str], ...] = (
-    (PromptPanel, "top"),
+    (PromptPanel, "top bare"),
     (HeadsPanel, "left"),
     (HeadPanel, "center"),
     (NextTokenPanel, "right"),
     (MaskPanel, "right tab"),
-    (TimePanel, "bottom"),
-    (CachePanel, "bottom below"),
-    (ChecksPanel, "bottom beside"),
+    (CachePanel, "right tab"),
+    (TimePanel, "bottom bare"),
+    (ChecksPanel, "bottom beside bare"),
 )
