@@ -1,0 +1,132 @@
+"""What the KV cache holds and saves, worked out from a reading; plain arithmetic, no Qt."""
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.reading import PassStats, Reading
+
+
+@dataclass(frozen=True)
+class CacheFigures:
+    """The live numbers of one reading, measured and by the formula.
+
+    `bytes_per_number` is measured: what the tensors take, divided by how many numbers the
+    formula says they have room for. A whole number of bytes is part of what agrees.
+    """
+
+    in_use: bool  # switched on, and the mask lets rows stay true
+    n_layer: int
+    n_kv_head: int
+    head_dim: int
+    n_tokens: int  # whose keys and values the cache holds
+    bytes_per_number: float
+    held: int
+    allocated: int
+
+    @classmethod
+    def of(cls, reading: Reading) -> Self:
+        """The figures of this moment."""
+        config = reading.info.config
+        in_use = reading.use_cache and reading.conditions.append_only
+        # Behind a cursor that stands further back, the cache still holds the whole text.
+        read = reading.stats[-1].n_tokens if reading.stats else 0
+        n_tokens = reading.n_tokens if reading.at_end else read
+        per_token = 2 * config.n_layer * config.n_kv_head * config.head_dim
+        return cls(
+            in_use=in_use,
+            n_layer=config.n_layer,
+            n_kv_head=config.n_kv_head,
+            head_dim=config.head_dim,
+            n_tokens=n_tokens if in_use else 0,
+            bytes_per_number=reading.cache_allocated_bytes / (per_token * config.max_seq_len),
+            held=reading.cache_bytes,
+            allocated=reading.cache_allocated_bytes,
+        )
+
+    @property
+    def per_token(self) -> float:
+        """Bytes that one token takes by the formula."""
+        return 2 * self.n_layer * self.n_kv_head * self.head_dim * self.bytes_per_number
+
+    @property
+    def by_formula(self) -> float:
+        """Bytes that the cache should hold."""
+        return self.per_token * self.n_tokens
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the tensors hold exactly what the formula says."""
+        return self.held == self.by_formula and self.bytes_per_number.is_integer()
+
+
+class PassColumns:
+    """The growing list of passes as arrays; a longer list costs only what is new in it."""
+
+    _FIELDS = ("n_tokens", "n_computed", "milliseconds", "cache_bytes", "cached")
+
+    def __init__(self) -> None:
+        self._rows: NDArray[np.float64] = np.empty((len(self._FIELDS), 256))
+        self._stats: tuple[PassStats, ...] = ()
+
+    def __len__(self) -> int:
+        """How many passes."""
+        return len(self._stats)
+
+    def update(self, stats: tuple[PassStats, ...]) -> None:
+        """Take over a longer list, or begin again if it is another run's."""
+        known = len(self._stats)
+        if known and (len(stats) < known or stats[known - 1] is not self._stats[-1]):
+            known = 0
+        while len(stats) > self._rows.shape[1]:
+            self._rows = np.concatenate((self._rows, np.empty_like(self._rows)), axis=1)
+        for at in range(known, len(stats)):
+            each = stats[at]
+            self._rows[:, at] = (
+                each.n_tokens,
+                each.n_computed,
+                1000 * each.seconds,
+                each.cache_bytes,
+                used_cache(each),
+            )
+        self._stats = stats
+
+    def _column(self, name: str) -> NDArray[np.float64]:
+        return self._rows[self._FIELDS.index(name), : len(self._stats)]
+
+    @property
+    def numbers(self) -> NDArray[np.float64]:
+        """Pass numbers, from 1 on [passes]."""
+        return np.arange(1.0, len(self._stats) + 1)
+
+    @property
+    def n_tokens(self) -> NDArray[np.float64]:
+        """S after each pass: the rows that it would compute without the cache [passes]."""
+        return self._column("n_tokens")
+
+    @property
+    def n_computed(self) -> NDArray[np.float64]:
+        """Rows that each pass did compute [passes]."""
+        return self._column("n_computed")
+
+    @property
+    def milliseconds(self) -> NDArray[np.float64]:
+        """How long each pass's arithmetic took [passes]."""
+        return self._column("milliseconds")
+
+    @property
+    def cache_bytes(self) -> NDArray[np.float64]:
+        """Bytes held by the cache after each pass [passes]."""
+        return self._column("cache_bytes")
+
+    @property
+    def cached(self) -> NDArray[np.bool_]:
+        """Whether each pass could use the cache [passes]."""
+        return self._column("cached") > 0
+
+
+def used_cache(stats: PassStats) -> bool:
+    """Whether a pass could keep rows in the cache; without the mask none can be kept."""
+    return stats.cached and stats.reason != "mask off"

@@ -1,0 +1,260 @@
+"""The KV cache: what it holds, by measure and by formula, and what it saves, pass by pass."""
+
+from typing import ClassVar
+
+import numpy as np
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QLabel, QVBoxLayout, QWidget
+
+from engine.reading import PassStats, Reading
+from gui.cache_figures import CacheFigures, PassColumns
+from gui.panels.absence import absence
+from gui.panels.base import Panel
+from gui.theme import Theme
+from gui.view import View
+from gui.widgets.axis_ticks import linear_ticks, log_ticks, round_up
+from gui.widgets.curves import Axis, CurveChart, Floats, Points, Series
+from gui.widgets.fitting_label import FittingLabel, font_of, tint
+from gui.widgets.verdict import GLYPHS, Verdict, verdict_colour, verdict_of
+from gui.wishes import SetCache
+
+N_SHOWN = 200  # passes; older ones stay in the sums
+
+FORMULA = "2 · n_layer · n_kv_head · head_dim · tokens · bytes"
+MASK_OFF = (
+    "Without the mask nothing can be cached: a new token changes every earlier row.",
+    "Without the mask nothing can be cached.",
+)
+CACHE_OFF = (
+    "The cache is off: every pass computes the rows of all tokens again.",
+    "The cache is off: every pass computes all rows.",
+)
+
+_WITH, _WITHOUT = "text", "bad"  # colours of the theme
+
+
+class _CacheSwitch(QCheckBox):
+    """Wears what the state says; a press asks, and does not turn itself."""
+
+    def nextCheckState(self) -> None:
+        """Stay as it is until it is told."""
+
+
+class CachePanel(Panel):
+    """A switch, three lines of figures, and three charts over the number of the pass."""
+
+    name: ClassVar[str] = "cache"
+    title: ClassVar[str] = "KV cache"
+    help: ClassVar[str] = (
+        "What the KV cache holds in memory, and how much arithmetic it saves in each pass."
+    )
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.switch = _CacheSwitch("KV cache on")
+        self.switch.setToolTip("Off: every pass computes keys and values of all tokens again")
+        self.switch.setAccessibleDescription(self.switch.toolTip())
+        self.switch.clicked.connect(lambda _checked: self._toggle())
+        self.held, self.formula, self.rows = FittingLabel(), FittingLabel(), FittingLabel()
+        self.sentence = QLabel()
+        self.sentence.setTextFormat(Qt.TextFormat.PlainText)
+        self.sentence.setWordWrap(True)
+        self.sentence.setAlignment(Qt.AlignmentFlag.AlignTop)
+        self.bytes_chart = CurveChart(
+            "KiB held",
+            "pass",
+            (Series("held", _WITH, "line"), Series("formula", _WITHOUT, "dashes")),
+        )
+        self.rows_chart = CurveChart(
+            "rows computed",
+            "pass",
+            (Series("with", _WITH, "line"), Series("without", _WITHOUT, "dashes")),
+        )
+        self.time_chart = CurveChart(
+            "ms", "pass", (Series("with", _WITH, "dots"), Series("without", _WITHOUT, "triangles"))
+        )
+        self._columns = PassColumns()
+        self._charted: tuple[PassStats, ...] | None = None
+        self._lay_out()
+
+    def _lay_out(self) -> None:
+        self._top = QHBoxLayout()
+        self._top.addWidget(self.switch)
+        self._top.addWidget(self.held, 1)
+        self._charts = QWidget()
+        self._chart_row = QHBoxLayout(self._charts)
+        self._chart_row.setContentsMargins(0, 0, 0, 0)
+        for chart in (self.bytes_chart, self.rows_chart, self.time_chart):
+            self._chart_row.addWidget(chart, 1)
+        self._column = QVBoxLayout(self)
+        self._column.addLayout(self._top)
+        self._column.addWidget(self.formula)
+        self._column.addWidget(self.rows)
+        self._column.addWidget(self._charts, 1)
+        self._column.addWidget(self.sentence, 1)
+
+    def _toggle(self) -> None:
+        if self._drawn is not None:
+            self.wish(SetCache(not self._drawn.state.use_cache))
+
+    def draw(self, view: View, previous: View | None) -> None:
+        """Show the figures of this moment; the curves only if a pass was added."""
+        is_new_theme = previous is None or previous.theme is not view.theme
+        if is_new_theme:
+            self._dress(view.theme)
+        self.switch.setChecked(view.state.use_cache)
+        reading = view.reading
+        missing = absence(view, "what the cache holds and saves")
+        self.sentence.setText(missing)
+        self.sentence.setVisible(bool(missing))
+        for widget in (self.held, self.formula, self.rows, self._charts):
+            widget.setVisible(not missing)
+        if reading is None or missing:
+            self.setAccessibleDescription(missing)
+            return
+        self._draw_figures(view, reading)
+        self._columns.update(reading.stats)
+        self._draw_rows(view, reading)
+        if self._charted is not reading.stats:
+            self._charted = reading.stats
+            self._draw_charts(reading)
+        parts = (self.held.text(), self.formula.text(), self.rows.text())
+        self.setAccessibleDescription(" ".join(parts))
+
+    def _dress(self, theme: Theme) -> None:
+        unit = theme.unit
+        self._column.setContentsMargins(2 * unit, unit, 2 * unit, unit)
+        self._column.setSpacing(unit // 2)
+        self._top.setSpacing(3 * unit)
+        self._chart_row.setSpacing(3 * unit)
+        font = font_of(self, theme.font_body)
+        for widget in (self.switch, self.sentence):
+            widget.setFont(font)
+        tint(self.sentence, theme.text_dim)
+        for chart in (self.bytes_chart, self.rows_chart, self.time_chart):
+            chart.set_theme(theme)
+
+    def _draw_figures(self, view: View, reading: Reading) -> None:
+        theme, figures = view.theme, CacheFigures.of(reading)
+        verdict: Verdict = verdict_of(figures.agrees) if figures.in_use else "idle"
+        held, allocated = f"{figures.held:,} B", f"{figures.allocated:,} B"
+        self.held.set_look(theme, _quiet(view, theme.text))
+        self.held.set_wordings(
+            f"holds {held}{_scaled(figures.held)} of {allocated} preallocated",
+            f"holds {held} of {allocated}",
+            f"holds {held}",
+        )
+        self.formula.set_look(theme, _quiet(view, verdict_colour(theme, verdict)))
+        if not figures.in_use:
+            self.formula.set_wordings(*(CACHE_OFF if not reading.use_cache else MASK_OFF))
+            return
+        agreement = "as the tensors hold" if figures.agrees else f"but the tensors hold {held}"
+        self.formula.set_wordings(*_formula(figures, GLYPHS[verdict], agreement))
+        self.formula.setToolTip(f"{FORMULA}; {self.formula.text()}")
+
+    def _draw_rows(self, view: View, reading: Reading) -> None:
+        self.rows.set_look(view.theme, _quiet(view, view.theme.text))
+        if not reading.stats:
+            self.rows.set_wordings("")
+            return
+        last, columns = reading.stats[-1], self._columns
+        written = last.cache_bytes * last.n_computed // max(1, last.n_tokens)
+        computed, without = int(columns.n_computed.sum()), int(columns.n_tokens.sum())
+        per_pass = (
+            f"last pass +{written:,} B, {last.n_computed:,} of {last.n_tokens:,} rows computed"
+        )
+        in_all = f"all {len(columns):,} passes {computed:,} of {without:,} rows"
+        took = f"{1000 * last.seconds:.1f} ms"
+        self.rows.set_wordings(
+            f"{per_pass}, {took}; {in_all}",
+            f"+{written:,} B, {last.n_computed:,} of {last.n_tokens:,} rows, {took}; {in_all}",
+            f"+{written:,} B, {last.n_computed:,} of {last.n_tokens:,} rows; in all {computed:,} "
+            f"of {without:,}",
+            f"{last.n_computed:,} of {last.n_tokens:,} rows",
+        )
+
+    def _draw_charts(self, reading: Reading) -> None:
+        columns, figures = self._columns, CacheFigures.of(reading)
+        if not len(columns):
+            return
+        shown = slice(max(0, len(columns) - N_SHOWN), None)
+        x, n_tokens = columns.numbers[shown], columns.n_tokens[shown]
+        computed = columns.n_computed[shown]
+        axis = _pass_axis(x)
+        held = columns.cache_bytes[shown] / 1024
+        formula = figures.per_token * n_tokens / 1024
+        self.bytes_chart.show_points(
+            ((x, held), (x, formula)),
+            axis,
+            _from_zero(max(held.max(), formula.max())),
+            f"KiB held after pass {len(columns)}: {held[-1]:,.1f}; by the formula for all "
+            f"{n_tokens[-1]:,.0f} tokens {formula[-1]:,.1f}",
+        )
+        self.rows_chart.show_points(
+            ((x, computed), (x, n_tokens)),
+            axis,
+            _from_zero(n_tokens.max(), whole=True),
+            f"rows computed in pass {len(columns)}: {computed[-1]:,.0f}; without the cache "
+            f"{n_tokens[-1]:,.0f}",
+        )
+        self._draw_times(x, axis, shown)
+
+    def _draw_times(self, x: Floats, axis: Axis, shown: slice) -> None:
+        columns = self._columns
+        took, cached = columns.milliseconds[shown], columns.cached[shown]
+        # A pass that only dropped rows did no arithmetic and has no time.
+        timed = (columns.n_computed[shown] > 0) & (took > 0)
+        parts: list[Points] = []
+        words = []
+        for name, used in (("with", cached), ("without", ~cached)):
+            chosen = timed & used
+            parts.append((x[chosen], np.log10(took[chosen])))
+            if chosen.any():
+                words.append(f"{name} the cache {np.median(took[chosen]):.1f} (median)")
+        self.time_chart.show_points(
+            parts, axis, _powers_of_ten(took[timed]), f"milliseconds per pass: {', '.join(words)}"
+        )
+
+
+def _quiet(view: View, colour: str) -> str:
+    """What waits for a newer answer is dimmed."""
+    return view.theme.text_dim if view.state.stale else colour
+
+
+def _scaled(n_bytes: int) -> str:
+    for unit, size in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
+        if n_bytes >= size:
+            return f" ({n_bytes / size:.3g} {unit})"
+    return ""
+
+
+def _formula(figures: CacheFigures, glyph: str, agreement: str) -> tuple[str, ...]:
+    result = f"{figures.by_formula:,.0f} B"
+    each = f"{figures.bytes_per_number:g} bytes"
+    named = (
+        f"{glyph} 2 · {figures.n_layer} n_layer · {figures.n_kv_head} n_kv_head · "
+        f"{figures.head_dim} head_dim · {figures.n_tokens} tokens · {each} = {result}"
+    )
+    bare = (
+        f"{glyph} 2 · {figures.n_layer} · {figures.n_kv_head} · {figures.head_dim} · "
+        f"{figures.n_tokens} tokens · {each} = {result}"
+    )
+    return f"{named}, {agreement}", named, bare, f"{glyph} formula {result}"
+
+
+def _pass_axis(x: Floats) -> Axis:
+    low, high = float(x[0]), float(x[-1])
+    return Axis(low - 0.5, high + 0.5, tuple(linear_ticks(low, high, 4, whole=True)))
+
+
+def _from_zero(highest: float, *, whole: bool = False) -> Axis:
+    top = round_up(float(highest))
+    return Axis(0.0, top * 1.04, tuple(linear_ticks(0.0, top, 3, whole=whole)))
+
+
+def _powers_of_ten(took: Floats) -> Axis:
+    if not len(took):
+        return Axis(0.0, 1.0, tuple(log_ticks(0, 1)))
+    low, high = float(np.floor(np.log10(took.min()))), float(np.ceil(np.log10(took.max())))
+    high = max(high, low + 1)
+    return Axis(low - 0.08, high + 0.08, tuple(log_ticks(low, high)))

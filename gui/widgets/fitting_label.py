@@ -1,0 +1,96 @@
+"""One line of plain text that says as much as its width allows."""
+
+from html import escape
+from math import ceil
+
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPaintEvent, QPalette
+from PySide6.QtWidgets import QLabel, QSizePolicy, QWidget
+
+from gui.theme import LIGHT, Theme
+
+_LEAST_EMS = 6
+_LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
+
+
+def plain_tip(text: str) -> str:
+    """A tooltip that shows this text to the letter, whatever Qt takes it for."""
+    return f"<span>{escape(text)}</span>" if text else ""
+
+
+def font_of(widget: QWidget, pixels: int, *, bold: bool = False) -> QFont:
+    """The widget's typeface at this size."""
+    font = QFont(widget.font())
+    font.setPixelSize(pixels)
+    font.setBold(bold)
+    return font
+
+
+def tint(widget: QWidget, colour: str) -> None:
+    """Write the widget's text in this colour."""
+    palette = widget.palette()
+    palette.setColor(QPalette.ColorRole.WindowText, QColor(colour))
+    widget.setPalette(palette)
+
+
+class FittingLabel(QLabel):
+    """Shows the first of several wordings that fits, the last one cut if none does.
+
+    The whole wording is its text, so that it is read out and found, and its tooltip.
+    """
+
+    def __init__(self, align: Qt.AlignmentFlag = _LEFT) -> None:
+        super().__init__()
+        self.setTextFormat(Qt.TextFormat.PlainText)
+        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
+        self._align = align
+        self._wordings: tuple[str, ...] = ("",)
+        self._colour, self._ground = LIGHT.text, ""
+        self._use_font(font_of(self, LIGHT.font_body))
+
+    def _use_font(self, font: QFont) -> None:
+        self._letters, self._metrics = font, QFontMetricsF(font)
+
+    def set_look(self, theme: Theme, colour: str, *, bold: bool = False, ground: str = "") -> None:
+        """Set body type in this colour, over this ground if one is given."""
+        self._use_font(font_of(self, theme.font_body, bold=bold))
+        self._colour, self._ground = colour, ground
+        self.updateGeometry()
+        self.update()
+
+    def set_wordings(self, *wordings: str) -> None:
+        """Show the first of these that fits; the longest comes first."""
+        if wordings != self._wordings:
+            self._wordings = wordings
+            self.setText(wordings[0])
+            self.setToolTip(plain_tip(wordings[0]))
+            self.updateGeometry()
+            self.update()
+
+    def shown(self) -> str:
+        """What can be read at the present width."""
+        for wording in self._wordings:
+            if self._metrics.horizontalAdvance(wording) <= self.width():
+                return wording
+        return self._metrics.elidedText(
+            self._wordings[-1], Qt.TextElideMode.ElideRight, self.width()
+        )
+
+    def sizeHint(self) -> QSize:
+        """Room for the longest wording."""
+        width = ceil(self._metrics.horizontalAdvance(self._wordings[0]))
+        return QSize(width + 1, ceil(self._metrics.height()))
+
+    def minimumSizeHint(self) -> QSize:
+        """A few letters: a long sentence must not hold a window open."""
+        least = min(self.sizeHint().width(), _LEAST_EMS * self._letters.pixelSize())
+        return QSize(least, ceil(self._metrics.height()))
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        """Draw the wording that fits."""
+        with QPainter(self) as painter:
+            if self._ground and self.text():
+                painter.fillRect(self.rect(), QColor(self._ground))
+            painter.setFont(self._letters)
+            painter.setPen(QColor(self._colour))
+            painter.drawText(self.rect(), self._align | Qt.TextFlag.TextSingleLine, self.shown())

@@ -1,0 +1,92 @@
+"""A slider that speaks only when its user moves it, and may carry one mark."""
+
+from PySide6.QtCore import QPointF, QRect, Qt, Signal
+from PySide6.QtGui import QColor, QMouseEvent, QPainter, QPaintEvent, QPolygonF
+from PySide6.QtWidgets import QSlider, QStyle, QStyleOptionSlider
+
+_MARK_HALF_WIDTH = 4
+
+
+class UserSlider(QSlider):
+    """Horizontal; a click goes to the place clicked, and showing a value tells nobody."""
+
+    chosen = Signal(int)
+
+    def __init__(self) -> None:
+        super().__init__(Qt.Orientation.Horizontal)
+        self._wanted: int | None = None  # what to show once the handle is let go
+        self._mark: int | None = None
+        self._colour = ""
+        self.actionTriggered.connect(self._tell)
+        self.sliderReleased.connect(self._settle)
+
+    def _tell(self, _action: int) -> None:
+        if self.sliderPosition() != self.value():
+            self.chosen.emit(self.sliderPosition())
+
+    def _settle(self) -> None:
+        if self._wanted is not None:
+            self.setValue(self._wanted)
+            self._wanted = None
+
+    def show_value(self, value: int, lowest: int, highest: int) -> None:
+        """Show a value; while the user holds the handle it stays under the pointer."""
+        self.setRange(lowest, highest)
+        if self.isSliderDown():
+            self._wanted = value
+        else:
+            self.setValue(value)
+
+    def set_mark(self, at: int | None, colour: str) -> None:
+        """Mark one value, or none."""
+        if (at, colour) != (self._mark, self._colour):
+            self._mark, self._colour = at, colour
+            self.update()
+
+    def mark_x(self) -> float | None:
+        """Where the mark stands, in the widget's coordinates."""
+        if self._mark is None or not self.minimum() <= self._mark <= self.maximum():
+            return None
+        groove, handle = self._places()
+        span = groove.width() - handle.width()
+        along = QStyle.sliderPositionFromValue(self.minimum(), self.maximum(), self._mark, span)
+        return groove.x() + handle.width() / 2 + along
+
+    def _places(self) -> tuple[QRect, QRect]:
+        option = QStyleOptionSlider()
+        self.initStyleOption(option)
+        control = QStyle.ComplexControl.CC_Slider
+        parts = QStyle.SubControl.SC_SliderGroove, QStyle.SubControl.SC_SliderHandle
+        groove, handle = (
+            self.style().subControlRect(control, option, part, self) for part in parts
+        )
+        return groove, handle
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """Bring the handle under the pointer, from where it can be dragged on."""
+        groove, handle = self._places()
+        point = event.position().toPoint()
+        if event.button() == Qt.MouseButton.LeftButton and not handle.contains(point):
+            along = point.x() - groove.x() - handle.width() // 2
+            span = groove.width() - handle.width()
+            self.setSliderPosition(
+                QStyle.sliderValueFromPosition(self.minimum(), self.maximum(), along, span)
+            )
+        super().mousePressEvent(event)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """The slider of the style, and the mark over its groove."""
+        super().paintEvent(event)
+        x = self.mark_x()
+        if x is None:
+            return
+        groove = self._places()[0]
+        top, middle = groove.top(), groove.center().y()
+        half = _MARK_HALF_WIDTH
+        flag = [QPointF(x - half, top), QPointF(x + half, top), QPointF(x, top + 1.5 * half)]
+        with QPainter(self) as painter:
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            painter.setPen(QColor(self._colour))
+            painter.setBrush(QColor(self._colour))
+            painter.drawPolygon(QPolygonF(flag))
+            painter.drawLine(QPointF(x, top), QPointF(x, middle + half))
