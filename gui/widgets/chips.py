@@ -5,13 +5,14 @@ from enum import IntEnum
 from math import ceil
 from typing import NamedTuple
 
-from PySide6.QtCore import QPointF, Qt
-from PySide6.QtGui import QBrush, QColor, QFont, QFontMetricsF, QPainter, QPen
+from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
+from PySide6.QtGui import QBrush, QColor, QFont, QFontMetricsF, QPainter, QPen, QPixmap
 
 from gui.theme import Theme
 from gui.widgets.token_text import display
 
 _MOST_CHARACTERS = 32
+_MOST_PICTURES = 2048
 _SEGMENTS = re.compile(
     "(?s)(?P<isolated>\u2068[^\u2069]*\u2069)|(?P<mark>[␣⏎⇥◌]+)"
     r"|(?P<name>‹[^‹›]*›|\\u[0-9A-F]{4})|[^␣⏎⇥‹\\\u2068]+|."
@@ -77,49 +78,100 @@ class ChipFonts:
         indent = (width - x) / 2
         return Label(tuple((piece, indent + at, style) for piece, at, style in pieces), width)
 
-    def fonts(self) -> tuple[QFont, QFont, QFont]:
-        """The font of each style."""
-        return self.body, self.body, self.axis
+
+class Look(NamedTuple):
+    """How a chip is drawn, its label apart."""
+
+    ground: int  # 0xFFRRGGBB
+    is_quiet: bool = False  # out of play: the query may not see it, or it has fallen out
+    is_hatched: bool = False
+    joins_previous: bool = False  # spells one character together with the token before
+    joins_next: bool = False
 
 
-class Ink(NamedTuple):
-    """The pens for one ground: of the text, and of what is only a mark."""
+class ChipPictures:
+    """Owns the pictures of chips drawn so far: the same word in the same state is drawn once."""
 
-    text: QPen
-    dim: QPen
+    def __init__(self, fonts: ChipFonts, theme: Theme) -> None:
+        self._fonts = fonts
+        self._theme = theme
+        self._ratio = 1.0
+        self._chips: dict[tuple[Label, Look], QPixmap] = {}
+        self._numbers: dict[int, QPixmap] = {}
 
+    def set_ratio(self, ratio: float) -> None:
+        """Draw for a screen with so many device pixels to a logical one."""
+        if ratio != self._ratio:
+            self._ratio = ratio
+            self._chips.clear()
+            self._numbers.clear()
 
-class ChipColours:
-    """Owns the brushes and pens of one theme, made once per colour."""
-
-    def __init__(self, theme: Theme) -> None:
-        self.theme = theme
-        self.raised = QColor(theme.raised)
-        self.surface = QColor(theme.surface)
-        self.fallen = QColor(theme.fallen)
-        self.recomputed = QColor(theme.recomputed)
-        self.key = QColor(theme.key)
-        self.line = QPen(QColor(theme.line), 1)
-        self.hover = QPen(QColor(theme.text_dim), 1)
-        self.number = QPen(QColor(theme.text_dim))
-        self.strong = QPen(QColor(theme.text), 2 * theme.stroke)
-        self.query_frame = QPen(QColor(theme.accent), 1.5 * theme.stroke)
-        self.key_frame = QPen(self.key, 1.5 * theme.stroke, Qt.PenStyle.DashLine)
-        self.generated = QPen(QColor(theme.text_dim), theme.stroke, Qt.PenStyle.DotLine)
-        strokes = mixed(self.fallen, QColor(theme.text_dim), 0.35)
-        self.hatch = QBrush(strokes, Qt.BrushStyle.BDiagPattern)
-        self._inks: dict[tuple[int, bool], Ink] = {}
-
-    def ink(self, ground: QColor, *, quiet: bool = False) -> Ink:
-        """Pens that are legible on this ground; `quiet` for what is not in play."""
-        known = self._inks.get((ground.rgb(), quiet))
+    def chip(self, label: Label, look: Look) -> QPixmap:
+        """The picture of a chip."""
+        known = self._chips.get((label, look))
         if known is None:
-            text = QColor(self.theme.text_dim if quiet else self.theme.text)
-            if contrast(text, ground) < 4.5:
-                text = QColor(_black_or_white(ground))
-            known = Ink(QPen(text), QPen(mixed(text, ground, 0.4)))
-            self._inks[ground.rgb(), quiet] = known
+            if len(self._chips) >= _MOST_PICTURES:
+                self._chips.clear()
+            known = self._chips[label, look] = self._drawn(label, look)
         return known
+
+    def number(self, number: int) -> QPixmap:
+        """The picture of a position's number, as wide as its digits."""
+        known = self._numbers.get(number)
+        if known is None:
+            if len(self._numbers) >= _MOST_PICTURES:
+                self._numbers.clear()
+            text = str(number)
+            known = self._blank(ceil(self._fonts.digit * len(text)), self._fonts.lane)
+            with QPainter(known) as painter:
+                painter.setFont(self._fonts.axis)
+                painter.setPen(QColor(self._theme.text_dim))
+                place = QRectF(0, 0, self._fonts.digit * len(text), self._fonts.lane)
+                painter.drawText(place, Qt.AlignmentFlag.AlignCenter, text)
+            self._numbers[number] = known
+        return known
+
+    def _blank(self, width: int, height: int) -> QPixmap:
+        picture = QPixmap(ceil(width * self._ratio), ceil(height * self._ratio))
+        picture.setDevicePixelRatio(self._ratio)
+        picture.fill(QColor(self._theme.surface))
+        return picture
+
+    def _drawn(self, label: Label, look: Look) -> QPixmap:
+        picture = self._blank(label.width, self._fonts.chip)
+        with QPainter(picture) as painter:
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            self._draw_ground(painter, QRectF(0, 0, label.width, self._fonts.chip), look)
+            self._draw_label(painter, label, look)
+        return picture
+
+    def _draw_ground(self, painter: QPainter, chip: QRectF, look: Look) -> None:
+        theme, radius = self._theme, self._theme.unit
+        is_outlined = look.is_quiet and not look.is_hatched
+        painter.setPen(QPen(QColor(theme.line), 1) if is_outlined else Qt.PenStyle.NoPen)
+        inset = 0.5 if is_outlined else 0.0
+        left = 2 * radius if look.joins_previous else -inset  # beyond the edge: not rounded there
+        right = 2 * radius if look.joins_next else -inset
+        shape = chip.adjusted(-left, inset, right, -inset)
+        painter.setBrush(QColor.fromRgb(look.ground))
+        painter.drawRoundedRect(shape, radius, radius)
+        if look.is_hatched:
+            painter.setBrush(hatching(theme))
+            painter.drawRoundedRect(shape, radius, radius)
+        if look.joins_previous:
+            painter.setPen(QPen(QColor(theme.text_dim), theme.stroke, Qt.PenStyle.DotLine))
+            painter.drawLine(QLineF(0, radius, 0, chip.height() - radius))
+
+    def _draw_label(self, painter: QPainter, label: Label, look: Look) -> None:
+        ground = QColor.fromRgb(look.ground)
+        text = QColor(self._theme.text_dim if look.is_quiet else self._theme.text)
+        if contrast(text, ground) < 4.5:
+            text = QColor(black_or_white(ground))
+        pens = {False: QPen(text), True: QPen(mixed(text, ground, 0.4))}
+        for piece, x, style in label.pieces:
+            painter.setFont(self._fonts.axis if style == Style.NAME else self._fonts.body)
+            painter.setPen(pens[style == Style.MARK])
+            painter.drawText(QPointF(x, self._fonts.baseline), piece)
 
 
 def mixed(one: QColor, other: QColor, share: float) -> QColor:
@@ -146,14 +198,12 @@ def contrast(one: QColor, other: QColor) -> float:
     return (bright + 0.05) / (dark + 0.05)
 
 
-def draw_label(painter: QPainter, fonts: ChipFonts, label: Label, at: QPointF, ink: Ink) -> None:
-    """Draw a label on a chip whose top left corner is `at`."""
-    by_style = fonts.fonts()
-    for piece, x, style in label.pieces:
-        painter.setFont(by_style[style])
-        painter.setPen(ink.dim if style == Style.MARK else ink.text)
-        painter.drawText(at + QPointF(x, fonts.baseline), piece)
+def hatching(theme: Theme) -> QBrush:
+    """The strokes over what the model no longer sees."""
+    strokes = mixed(QColor(theme.fallen), QColor(theme.text_dim), 0.35)
+    return QBrush(strokes, Qt.BrushStyle.BDiagPattern)
 
 
-def _black_or_white(ground: QColor) -> str:
+def black_or_white(ground: QColor) -> str:
+    """The one of the two that is legible on this ground."""
     return "#000000" if luminance(ground) > 0.179 else "#FFFFFF"

@@ -4,15 +4,16 @@ The chips are painted behind the text of an ordinary QPlainTextEdit, so caret, s
 input methods and accessibility stay Qt's own; extra selections would cost many times as much.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from enum import IntEnum
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from PySide6.QtCore import QMimeData, QPointF, QRectF, Qt, Signal
+from PySide6.QtCore import QLineF, QMimeData, QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import (
-    QBrush,
     QColor,
     QPainter,
     QPaintEvent,
@@ -25,9 +26,11 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QFrame, QPlainTextEdit, QWidget
 
 from gui.theme import LIGHT, Theme
+from gui.widgets.chips import hatching, mixed
 from gui.widgets.held_text import Places, difference, held, told
 
 PLACEHOLDER = "Type or paste a text: the model runs with every keystroke."
+_MOST_SHEETS = 256
 
 
 class TokenState(IntEnum):
@@ -45,6 +48,23 @@ class _Chips(NamedTuple):
     stops: NDArray[np.int64]
     states: NDArray[np.uint8]
     colours: NDArray[np.uint32] | None
+
+    def between(self, start: int, stop: int) -> tuple[int, int]:
+        """The indices of the tokens that stand in this stretch of the document."""
+        return (
+            int(self.stops.searchsorted(start, "right")),
+            int(self.starts.searchsorted(stop, "left")),
+        )
+
+    def part(self, first: int, last: int, origin: int) -> "_Chips":
+        """Some of the tokens, their positions counted from `origin`."""
+        colours = None if self.colours is None else self.colours[first:last]
+        starts, stops = self.starts[first:last] - origin, self.stops[first:last] - origin
+        return _Chips(starts, stops, self.states[first:last], colours)
+
+    def content(self) -> tuple[bytes, ...]:
+        """Equal for tokens that look alike."""
+        return tuple(each.tobytes() for each in self if each is not None)
 
 
 _NO_CHIPS = _Chips(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.uint8), None)
@@ -68,6 +88,7 @@ class PromptEdit(QPlainTextEdit):
         self._is_showing = False
         self._chips = _NO_CHIPS
         self._selected: int | None = None
+        self._sheets: dict[int, tuple[object, _Sheet]] = {}  # by block, with what they show
         self.setAccessibleName("Prompt")
         self.setAccessibleDescription(PLACEHOLDER)
         self.setPlaceholderText(PLACEHOLDER)
@@ -116,6 +137,7 @@ class PromptEdit(QPlainTextEdit):
     def set_theme(self, theme: Theme) -> None:
         """Take on a theme's colours and sizes."""
         self._theme = theme
+        self._sheets.clear()
         font = self.font()
         font.setPixelSize(theme.font_title)
         self.setFont(font)
@@ -192,96 +214,117 @@ class PromptEdit(QPlainTextEdit):
             self.text_edited.emit(text)
 
     def _paint_chips(self, painter: QPainter, clip: QRectF) -> None:
-        sheet = _Sheet(self._theme)
+        known, self._sheets = self._sheets, {}
         block, offset = self.firstVisibleBlock(), self.contentOffset()
         while block.isValid():
             place = self.blockBoundingGeometry(block).translated(offset)
             if place.top() > clip.bottom():
                 break
-            if block.isVisible() and place.bottom() >= clip.top():
-                self._collect(sheet, block, place.topLeft(), clip)
+            if block.isVisible():
+                lines = _lines(block, clip.top() - place.top(), clip.bottom() - place.top())
+                self._paint_block(painter, block, lines, place.topLeft(), known)
             block = block.next()
-        sheet.paint(painter)
+        self._sheets = known | self._sheets if len(known) < _MOST_SHEETS else self._sheets
 
-    def _collect(self, sheet: "_Sheet", block: QTextBlock, origin: QPointF, clip: QRectF) -> None:
-        layout = block.layout()
-        for number in range(_first_line(block, clip.top() - origin.y()), layout.lineCount()):
-            line = layout.lineAt(number)
-            top = origin.y() + line.y()
-            if top > clip.bottom():
-                break
-            start = block.position() + line.textStart()
-            stop = start + line.textLength()
-            first = int(self._chips.stops.searchsorted(start, "right"))
-            last = int(self._chips.starts.searchsorted(stop, "left"))
-            for index in range(first, last):
-                span = (
-                    max(int(self._chips.starts[index]), start) - block.position(),
-                    min(int(self._chips.stops[index]), stop) - block.position(),
-                )
-                if span[0] < span[1]:
-                    rect = _rect(line, span, QPointF(origin.x(), top))
-                    self._add(sheet, index, rect)
-
-    def _add(self, sheet: "_Sheet", index: int, rect: QRectF) -> None:
-        colours = self._chips.colours
-        colour = 0 if colours is None else int(colours[index])
-        sheet.add(rect, int(self._chips.states[index]), colour, selected=index == self._selected)
+    def _paint_block(
+        self,
+        painter: QPainter,
+        block: QTextBlock,
+        lines: range,
+        origin: QPointF,
+        known: "dict[int, tuple[object, _Sheet]]",
+    ) -> None:
+        first, last = self._chips.between(block.position(), block.position() + block.length())
+        chips = self._chips.part(first, last, block.position())
+        selected = None if self._selected is None else self._selected - first
+        if selected is not None and not 0 <= selected < last - first:
+            selected = None
+        width = self.viewport().width()
+        key = (block.revision(), block.length(), lines, width, chips.content(), selected)
+        entry = known.get(block.blockNumber())
+        if entry is None or entry[0] != key:
+            entry = (key, _sheet_of(block, lines, chips, selected, self._theme))
+        self._sheets[block.blockNumber()] = entry
+        painter.translate(origin)
+        entry[1].paint(painter)
+        painter.translate(-origin)
 
 
 class _Sheet:
-    """The chips of one paint, sorted by how they are drawn, so that each way is one call."""
+    """The chips of one block, sorted by how they are drawn, so that each way is one call.
+
+    Positions count from the block's top left corner.
+    """
 
     def __init__(self, theme: Theme) -> None:
         self._theme = theme
         self._grounds: dict[int, list[QRectF]] = {}
         self._fallen: list[QRectF] = []
-        self._generated: list[QRectF] = []
+        self._generated: list[QLineF] = []
         self._selected: list[QRectF] = []
+        self._plain = QColor(theme.raised).rgb()
+        self._grey = QColor(theme.fallen).rgb()
 
-    def add(self, rect: QRectF, state: int, colour: int, *, selected: bool) -> None:
-        fallen = state == TokenState.FALLEN_OUT
-        theme = self._theme
-        base = theme.fallen if fallen else theme.raised
-        ground = _toned(colour, theme.surface) if colour and not fallen else QColor(base).rgb()
-        x, y, width, height = rect.x(), rect.y(), rect.width(), rect.height()
-        shapes = self._grounds.setdefault(ground, [])
+    def add(self, x: float, y: float, width: float, height: float, state: int, colour: int) -> None:
+        """Add one chip."""
+        is_fallen = state == TokenState.FALLEN_OUT
+        ground = self._plain if not colour else _toned(colour, self._theme.surface)
+        shapes = self._grounds.setdefault(self._grey if is_fallen else ground, [])
         shapes.append(QRectF(x, y + 1, width, height - 2))  # two rectangles: softened corners
         shapes.append(QRectF(x + 1, y, width - 2, height))
-        if fallen:
-            self._fallen.append(rect)
-        if state == TokenState.GENERATED:
-            self._generated.append(rect)
-        if selected:
-            self._selected.append(rect)
+        if is_fallen:
+            self._fallen.append(QRectF(x, y, width, height))
+        elif state == TokenState.GENERATED:
+            bottom = y + height - 1
+            self._generated.append(QLineF(x + 2, bottom, x + width - 1, bottom))
+
+    def select(self, x: float, y: float, width: float, height: float) -> None:
+        """Underline one chip."""
+        thick = 2 * self._theme.stroke
+        self._selected.append(QRectF(x, y + height - thick, width, thick))
 
     def paint(self, painter: QPainter) -> None:
+        """Draw all that was added."""
         painter.setPen(Qt.PenStyle.NoPen)
         for ground, rects in self._grounds.items():
             painter.setBrush(QColor.fromRgb(ground))
             painter.drawRects(rects)
-        painter.setBrush(QBrush(QColor(self._theme.hatch), Qt.BrushStyle.BDiagPattern))
-        painter.drawRects(self._fallen)
-        painter.setBrush(Qt.BrushStyle.NoBrush)
-        dots = QPen(QColor(self._theme.text_dim), self._theme.stroke, Qt.PenStyle.DotLine)
-        painter.setPen(dots)
-        for rect in self._generated:
-            painter.drawLine(
-                rect.bottomLeft() + QPointF(2, -1), rect.bottomRight() + QPointF(-1, -1)
-            )
-        painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(QColor(self._theme.accent))
-        thick = 2 * self._theme.stroke
-        painter.drawRects(
-            [rect.adjusted(0, rect.height() - thick, 0, 0) for rect in self._selected]
-        )
+        if self._fallen:
+            painter.setBrush(hatching(self._theme))
+            painter.drawRects(self._fallen)
+        if self._generated:
+            dim, stroke = QColor(self._theme.text_dim), self._theme.stroke
+            painter.setPen(QPen(dim, stroke, Qt.PenStyle.DotLine))
+            painter.drawLines(self._generated)
+            painter.setPen(Qt.PenStyle.NoPen)
+        if self._selected:
+            painter.setBrush(QColor(self._theme.accent))
+            painter.drawRects(self._selected)
 
 
-def _rect(line: QTextLine, span: tuple[int, int], origin: QPointF) -> QRectF:
-    """Where a stretch of one line stands, a gap left to the next chip."""
-    ends = sorted((_x(line, span[0]), _x(line, span[1])))
-    width = max(ends[1] - ends[0] - 1, 1.0)
-    return QRectF(origin.x() + ends[0], origin.y() + 1, width, line.height() - 2)
+def _sheet_of(
+    block: QTextBlock, lines: range, chips: _Chips, selected: int | None, theme: Theme
+) -> _Sheet:
+    """The chips of some lines of a block."""
+    sheet, layout = _Sheet(theme), block.layout()
+    starts, stops, states = chips.starts.tolist(), chips.stops.tolist(), chips.states.tolist()
+    colours = [0] * len(starts) if chips.colours is None else chips.colours.tolist()
+    for number in lines:
+        line = layout.lineAt(number)
+        y, height = line.y() + 1, line.height() - 2
+        begin, end = line.textStart(), line.textStart() + line.textLength()
+        at, at_x = begin, _x(line, begin)
+        for index in range(*chips.between(begin, end)):
+            start, stop = max(starts[index], begin), min(stops[index], end)
+            if start >= stop:
+                continue
+            left = at_x if start == at else _x(line, start)
+            at, at_x = stop, _x(line, stop)
+            x, width = min(left, at_x), max(abs(at_x - left) - 1, 1.0)  # a gap to the next chip
+            sheet.add(x, y, width, height, states[index], colours[index])
+            if index == selected:
+                sheet.select(x, y, width, height)
+    return sheet
 
 
 def _x(line: QTextLine, position: int) -> float:
@@ -289,18 +332,13 @@ def _x(line: QTextLine, position: int) -> float:
     return float(at[0])
 
 
-def _first_line(block: QTextBlock, y: float) -> int:
-    """The first line of a block that ends below `y`, found by halving: there may be thousands."""
+def _lines(block: QTextBlock, top: float, bottom: float) -> range:
+    """The lines of a block between two heights, found by halving: there may be thousands."""
     layout = block.layout()
-    low, high = 0, layout.lineCount()
-    while low < high:
-        middle = (low + high) // 2
-        line = layout.lineAt(middle)
-        if line.y() + line.height() < y:
-            low = middle + 1
-        else:
-            high = middle
-    return low
+    lines = range(layout.lineCount())
+    first = bisect_left(lines, top, key=lambda i: layout.lineAt(i).y() + layout.lineAt(i).height())
+    last = bisect_right(lines, bottom, key=lambda i: layout.lineAt(i).y())
+    return range(first, last)
 
 
 def _kept(position: int, first: int, last: int, grown: int) -> int:
@@ -310,11 +348,7 @@ def _kept(position: int, first: int, last: int, grown: int) -> int:
     return position + grown if position >= last else min(position, last + grown)
 
 
+@cache
 def _toned(colour: int, surface: str) -> int:
     """A third of a colour on the panel's ground: seen, and never in the way of the letters."""
-    strong, weak = QColor.fromRgb(colour), QColor(surface)
-    return QColor(
-        (strong.red() + 2 * weak.red()) // 3,
-        (strong.green() + 2 * weak.green()) // 3,
-        (strong.blue() + 2 * weak.blue()) // 3,
-    ).rgb()
+    return mixed(QColor(surface), QColor.fromRgb(colour), 1 / 3).rgb()

@@ -20,12 +20,13 @@ from PySide6.QtGui import (
     QPainter,
     QPaintEvent,
     QPalette,
+    QPen,
     QResizeEvent,
 )
 from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QToolTip, QWidget
 
 from gui.theme import LIGHT, Theme, lookup_table
-from gui.widgets.chips import ChipColours, ChipFonts, Label, draw_label, mixed
+from gui.widgets.chips import ChipFonts, ChipPictures, Label, Look, hatching, mixed
 from gui.widgets.token_flow import TokenFlow
 from gui.widgets.token_text import begun_character, describe, display, joined_to_previous, speak
 
@@ -82,8 +83,23 @@ class TokenStrip(QAbstractScrollArea):
     def set_theme(self, theme: Theme) -> None:
         """Take on a theme's colours and sizes."""
         self._fonts = ChipFonts(self.font(), theme)
-        self._colours = ChipColours(theme)
+        self._pictures = ChipPictures(self._fonts, theme)
         self._theme = theme
+        text_dim = QColor(theme.text_dim)
+        self._key_colour = QColor(theme.key)
+        self._query_frame = QPen(QColor(theme.accent), 1.5 * theme.stroke)
+        self._key_frame = QPen(self._key_colour, 1.5 * theme.stroke, Qt.PenStyle.DashLine)
+        self._hover_frame = QPen(text_dim, 1)
+        self._generated_line = QPen(text_dim, theme.stroke, Qt.PenStyle.DotLine)
+        self._recomputed_line = QPen(QColor(theme.text), 2 * theme.stroke)
+        self._grounds = {
+            name: QColor(colour).rgb()
+            for name, colour in (
+                ("fallen", theme.fallen),
+                ("masked", theme.surface),
+                ("plain", theme.raised),
+            )
+        }
         palette = self.palette()
         palette.setColor(QPalette.ColorRole.Base, QColor(theme.surface))
         self.setPalette(palette)
@@ -311,6 +327,10 @@ class TokenStrip(QAbstractScrollArea):
         if event.button() == Qt.MouseButton.LeftButton and place is not None:
             self._wish(place)
 
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        """The end of a click is the strip's too."""
+        event.accept()
+
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         """Tell which position the mouse is over."""
         self._hover(self._place_at(event.position()))
@@ -426,18 +446,28 @@ class TokenStrip(QAbstractScrollArea):
     def _is_flashed(self, position: int) -> bool:
         return self._flash_left > 0 and position in self._recomputed
 
-    def _ground(self, position: int) -> QColor:
-        colours = self._colours
+    def _ground(self, position: int) -> int:
         if position < 0:
-            return colours.fallen
+            return self._grounds["fallen"]
         may_see, loss = self._may_see(position), self._loss(position)
-        ground = colours.raised if may_see else colours.surface
-        if not math.isnan(loss) and may_see:
+        ground = self._grounds["plain" if may_see else "masked"]
+        if may_see and not math.isnan(loss):
             share = min(max(loss / self._loss_ceiling, 0.0), 1.0)
-            ground = QColor.fromRgb(int(lookup_table(self._theme.loss_map)[round(255 * share)]))
+            ground = int(lookup_table(self._theme.loss_map)[round(255 * share)])
         if self._is_flashed(position):
-            return mixed(ground, colours.recomputed, self._flash_left / _FLASH_STEPS)
+            lit, share = QColor(self._theme.recomputed), self._flash_left / _FLASH_STEPS
+            return mixed(QColor.fromRgb(ground), lit, share).rgb()
         return ground
+
+    def _look(self, place: int) -> Look:
+        position = place - self._n_fallen_out
+        return Look(
+            self._ground(position),
+            is_quiet=position < 0 or not self._may_see(position),
+            is_hatched=position < 0,
+            joins_previous=self._joined[place],
+            joins_next=place + 1 < len(self._joined) and self._joined[place + 1],
+        )
 
     # Painting
 
@@ -448,6 +478,7 @@ class TokenStrip(QAbstractScrollArea):
                 self._paint_sentence(painter, self.viewport().rect(), EMPTY)
             else:
                 painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+                self._pictures.set_ratio(self.devicePixelRatioF())
                 self._paint_rows(painter, event.rect())
                 self._paint_band(painter)
             if self.hasFocus():
@@ -458,7 +489,7 @@ class TokenStrip(QAbstractScrollArea):
 
     def _paint_sentence(self, painter: QPainter, place: QRect, sentence: str) -> None:
         painter.setFont(self._fonts.body)
-        painter.setPen(self._colours.number)
+        painter.setPen(QColor(self._theme.text_dim))
         flags = Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap
         margin = self._margin()
         painter.drawText(place.adjusted(margin, 0, -margin, 0), int(flags), sentence)
@@ -467,12 +498,12 @@ class TokenStrip(QAbstractScrollArea):
         if not self._n_fallen_out:
             return
         band = QRectF(0, 0, self.viewport().width(), self._band())
-        painter.fillRect(band, self._colours.surface)
+        painter.fillRect(band, QColor(self._theme.surface))
         swatch = QRectF(self._margin(), self._theme.unit, 5 * self._theme.unit, self._fonts.lane)
-        painter.fillRect(swatch, self._colours.fallen)
-        painter.fillRect(swatch, self._colours.hatch)
+        painter.fillRect(swatch, QColor(self._theme.fallen))
+        painter.fillRect(swatch, hatching(self._theme))
         painter.setFont(self._fonts.axis)
-        painter.setPen(self._colours.number)
+        painter.setPen(QColor(self._theme.text_dim))
         at = QPointF(swatch.right() + 2 * self._theme.unit, swatch.top() + self._fonts.axis_ascent)
         painter.drawText(at, self._fallen_sentence())
 
@@ -489,101 +520,54 @@ class TokenStrip(QAbstractScrollArea):
                     x += 0 if self._joined[place] else self._fonts.gap
                 width = int(self._flow.widths[place])
                 if x <= clip.right() and x + width >= clip.left():
-                    self._paint_token(painter, place, QRectF(x, top, width, self._fonts.row))
+                    self._paint_token(painter, place, x, top)
                 x += width
 
-    def _paint_token(self, painter: QPainter, place: int, cell: QRectF) -> None:
-        position = place - self._n_fallen_out
-        chip = QRectF(cell.x(), cell.y() + self._fonts.lane, cell.width(), self._fonts.chip)
-        ground = self._ground(position)
-        self._paint_ground(painter, place, chip, ground)
-        is_quiet = position < 0 or not self._may_see(position)
-        ink = self._colours.ink(ground, quiet=is_quiet)
-        label = self._label(place)
-        is_cut = chip.right() > self.viewport().width()
-        if is_cut:
-            painter.save()
-            painter.setClipRect(chip, Qt.ClipOperation.IntersectClip)
-        draw_label(painter, self._fonts, label, chip.topLeft(), ink)
-        if is_cut:
-            painter.restore()
-        if position >= 0:
-            self._paint_weight(painter, position, chip)
-            self._paint_number(painter, position, chip)
+    def _paint_token(self, painter: QPainter, place: int, x: int, top: int) -> None:
+        fonts, position = self._fonts, place - self._n_fallen_out
+        width, top = int(self._flow.widths[place]), top + fonts.lane
+        painter.drawPixmap(x, top, self._pictures.chip(self._label(place), self._look(place)))
+        if position < 0:
+            return
+        if self._weights is not None and position < len(self._weights):
+            height = min(max(float(self._weights[position]), 0.0), 1.0) * fonts.bar
+            bar = QRectF(x + 1, top + fonts.chip, width - 2, height)
+            painter.fillRect(bar, self._key_colour)
+        chip = QRectF(x, top, width, fonts.chip)
+        if position == self._query:
+            self._paint_query_number(painter, position, chip)
+        else:
+            number = self._pictures.number(position)
+            needed = number.deviceIndependentSize().width()
+            if needed <= width + fonts.gap - 2:  # else the number is in the tooltip only
+                painter.drawPixmap(round(x + (width - needed) / 2), top - fonts.lane, number)
         self._paint_marks(painter, place, chip)
 
-    def _paint_ground(self, painter: QPainter, place: int, chip: QRectF, ground: QColor) -> None:
-        is_masked = place >= self._n_fallen_out and not self._may_see(place - self._n_fallen_out)
-        joins_next = place + 1 < len(self._joined) and self._joined[place + 1]
-        radius = self._theme.unit
-        painter.setPen(self._colours.line if is_masked else Qt.PenStyle.NoPen)
-        painter.setBrush(ground)
-        if is_masked:
-            chip = chip.adjusted(0.5, 0.5, -0.5, -0.5)
-        if not (self._joined[place] or joins_next):
-            painter.drawRoundedRect(chip, radius, radius)
-            if place < self._n_fallen_out:
-                painter.setBrush(self._colours.hatch)
-                painter.drawRoundedRect(chip, radius, radius)
-            return
-        painter.save()  # a part of a joined chip: round only where the whole begins or ends
-        painter.setClipRect(chip, Qt.ClipOperation.IntersectClip)
-        left = radius * 2 if self._joined[place] else 0
-        right = radius * 2 if joins_next else 0
-        painter.drawRoundedRect(chip.adjusted(-left, 0, right, 0), radius, radius)
-        if place < self._n_fallen_out:
-            painter.setBrush(self._colours.hatch)
-            painter.drawRect(chip)
-        painter.restore()
-        if self._joined[place]:
-            painter.setPen(self._colours.generated)
-            inset = QPointF(0, self._theme.unit)
-            painter.drawLine(chip.topLeft() + inset, chip.bottomLeft() - inset)
-
-    def _paint_weight(self, painter: QPainter, position: int, chip: QRectF) -> None:
-        if self._weights is None or position >= len(self._weights):
-            return
-        height = min(max(float(self._weights[position]), 0.0), 1.0) * self._fonts.bar
-        bar = QRectF(chip.x() + 1, chip.bottom(), chip.width() - 2, height)
-        painter.fillRect(bar, self._colours.key)
-
-    def _paint_number(self, painter: QPainter, position: int, chip: QRectF) -> None:
+    def _paint_query_number(self, painter: QPainter, position: int, chip: QRectF) -> None:
         text, unit = str(position), self._theme.unit
-        width = self._fonts.digit * len(text)
-        is_query = position == self._query
-        if width > chip.width() + self._fonts.gap - 2 and not is_query:
-            return  # no room: the number is in the tooltip
-        place = QRectF(0, chip.top() - self._fonts.lane, width + 2 * unit, self._fonts.lane)
-        place.moveLeft(chip.center().x() - place.width() / 2)
-        painter.setFont(self._fonts.bold if is_query else self._fonts.axis)
-        painter.setPen(self._colours.number)
-        if is_query:
-            painter.setPen(Qt.PenStyle.NoPen)
-            painter.setBrush(self._colours.query_frame.color())
-            painter.drawRoundedRect(place, unit, unit)
-            painter.setPen(QColor(self._theme.on_accent))
+        place = QRectF(0, 0, self._fonts.digit * len(text) + 2 * unit, self._fonts.lane)
+        place.moveCenter(QPointF(chip.center().x(), chip.top() - self._fonts.lane / 2))
+        painter.setFont(self._fonts.bold)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(QColor(self._theme.accent))
+        painter.drawRoundedRect(place, unit, unit)
+        painter.setPen(QColor(self._theme.on_accent))
         painter.drawText(place, Qt.AlignmentFlag.AlignCenter, text)
 
     def _paint_marks(self, painter: QPainter, place: int, chip: QRectF) -> None:
-        position = place - self._n_fallen_out
-        colours, radius = self._colours, self._theme.unit
-        underline = (
-            chip.bottomLeft() + QPointF(radius, -1),
-            chip.bottomRight() - QPointF(radius, 1),
-        )
-        if self._is_flashed(position):
-            painter.setPen(colours.strong)
-            painter.drawLine(*underline)
-        elif self._is_generated(position):
-            painter.setPen(colours.generated)
-            painter.drawLine(*underline)
+        position, radius = place - self._n_fallen_out, self._theme.unit
+        is_flashed = self._is_flashed(position)
+        if is_flashed or self._is_generated(position):
+            painter.setPen(self._recomputed_line if is_flashed else self._generated_line)
+            y = chip.bottom() - 1
+            painter.drawLine(QPointF(chip.left() + radius, y), QPointF(chip.right() - radius, y))
         frame = None
         if position == self._query:
-            frame = colours.query_frame
+            frame = self._query_frame
         elif position == self._key:
-            frame = colours.key_frame
+            frame = self._key_frame
         elif place == self._hovered:
-            frame = colours.hover
+            frame = self._hover_frame
         if frame is not None:
             half = frame.widthF() / 2
             painter.setPen(frame)

@@ -9,7 +9,7 @@ import math
 import unicodedata
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from itertools import groupby
+from itertools import groupby, pairwise
 
 SPACE, NEWLINE, TAB, DOTTED_CIRCLE = "␣", "⏎", "⇥", "◌"
 ISOLATE, END_ISOLATE = "\u2068", "\u2069"
@@ -70,7 +70,7 @@ def display(token_bytes: bytes, limit: int | None = None) -> str:
     """The token as one line of visible text, at most `limit` characters of it and then "…"."""
     if token_bytes.isascii() and limit is None:
         text = token_bytes.decode("ascii")
-        if text.isprintable():
+        if text and text.isprintable():
             return text.replace(" ", SPACE)
     shown: list[str] = []
     literal: list[str] = []
@@ -137,7 +137,7 @@ def group(tokens_bytes: Sequence[bytes]) -> list[tuple[int, int]]:
     """The tokens as runs [start, stop) in order: a character spelled by several is one run."""
     joined = joined_to_previous(tokens_bytes)
     starts = [i for i, is_joined in enumerate(joined) if not is_joined]
-    return list(zip(starts, [*starts[1:], len(joined)], strict=True))
+    return list(pairwise([*starts, len(joined)]))
 
 
 def joined_to_previous(tokens_bytes: Sequence[bytes]) -> list[bool]:

@@ -254,22 +254,20 @@ def colours(edit: PromptEdit) -> set[str]:
     """Every colour in the picture."""
     picture = edit.viewport().grab().toImage()
     return {
-        picture.pixelColor(x, y).name().upper()
-        for x in range(picture.width())
-        for y in range(40)
+        picture.pixelColor(x, y).name().upper() for x in range(picture.width()) for y in range(40)
     }
 
 
 @pytest.mark.parametrize("theme", THEMES.values(), ids=THEMES)
 def test_chips_are_drawn_in_the_colour_of_their_state(edit: PromptEdit, theme: Theme) -> None:
-    """Prompt tokens raised, fallen ones grey and hatched, the selected one framed."""
+    """Prompt tokens raised, fallen ones grey, the selected one underlined."""
     edit.set_theme(theme)
     edit.show_text("aaaaaaaa bbbbbbbb")
     assert QColor(theme.raised).name().upper() not in colours(edit)
     edit.set_tokens([(0, 8), (8, 17)], [TokenState.FALLEN_OUT, TokenState.PROMPT])
     edit.set_selected(1)
     seen = colours(edit)
-    for colour in (theme.raised, theme.fallen, theme.hatch, theme.accent):
+    for colour in (theme.raised, theme.fallen, theme.accent):
         assert QColor(colour).name().upper() in seen
 
 
