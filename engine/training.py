@@ -377,6 +377,28 @@ def train_tokenizer(kind: str, texts: Texts, vocab_size: int) -> Tokenizer:
     return ByteBpe.train(texts.training, vocab_size)
 
 
+SETTING_HELP = {
+    "steps": "how often the weights are changed",
+    "batch": "windows per step",
+    "seq_len": "tokens per window",
+    "long_seq_len": "tokens per window in some of the steps, fewer windows then; 0: never",
+    "long_every": "one step in so many has the long windows",
+    "repeat_share": "share of windows in which a passage comes twice, to teach copying",
+    "learning_rate": "the highest, after warming up",
+    "final_learning_rate": "what the cosine falls to",
+    "warmup_steps": "steps over which the learning rate rises",
+    "weight_decay": "pull of the matrices towards zero",
+    "beta1": "memory of AdamW's mean of the gradients",
+    "beta2": "memory of AdamW's mean of their squares",
+    "clip": "longest gradient that is followed in full",
+    "seed": "of the first weights and of the windows",
+    "dtype": "of the arithmetic; auto: bfloat16 where the processor multiplies it in hardware",
+    "compile": "fuse the arithmetic first: about a third faster, needs a C++ compiler",
+    "evaluate_every": "steps between two looks at the held-out text",
+    "evaluate_windows": "how many windows of it such a look takes; the last one takes all",
+}
+
+
 class _Stop:
     """Turns Ctrl-C (and a polite kill) into a flag that is looked at between two steps."""
 
@@ -396,8 +418,12 @@ def _parser() -> argparse.ArgumentParser:
         "Ctrl-C saves and ends; the same command with --resume goes on.",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
-    parser.add_argument("--data", type=Path, nargs="+", required=True, help="files or folders")
-    parser.add_argument("--held-out", nargs="+", required=True, help="names without .txt")
+    parser.add_argument(
+        "--data", type=Path, nargs="+", required=True, help="text files, or folders of .txt files"
+    )
+    parser.add_argument(
+        "--held-out", nargs="+", required=True, help="files to judge by, named without .txt"
+    )
     parser.add_argument("--out", type=Path, required=True, help="folder for state and models")
     parser.add_argument("--resume", action="store_true", help="go on from the folder's state")
     parser.add_argument("--save-minutes", type=float, default=5.0, help="how often to save")
@@ -422,13 +448,14 @@ def _parser() -> argparse.ArgumentParser:
     shape.add_argument("--untied", action="store_true", help="an output matrix of its own")
     how = parser.add_argument_group("training")
     for field in fields(TrainingSettings):
+        flag, sentence = _flag(field.name), SETTING_HELP[field.name]
         if field.type is bool:
-            how.add_argument(_flag(field.name), action="store_true", help="fuse the arithmetic")
+            how.add_argument(flag, action="store_true", help=sentence)
         elif field.name == "dtype":
-            how.add_argument("--dtype", choices=get_args(Dtype), default="auto")
+            how.add_argument(flag, choices=get_args(Dtype), default=field.default, help=sentence)
         else:
             kind = float if field.type is float else int
-            how.add_argument(_flag(field.name), type=kind, default=field.default, help=" ")
+            how.add_argument(flag, type=kind, default=field.default, help=sentence)
     return parser
 
 

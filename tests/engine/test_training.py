@@ -17,7 +17,7 @@ from engine.config import ModelConfig
 from engine.errors import CheckpointError, TrainingError
 from engine.model import Transformer
 from engine.tokenizers import Characters
-from engine.training import Trainer, TrainingSettings, main, new_model, read_facts
+from engine.training import SETTING_HELP, Trainer, TrainingSettings, main, new_model, read_facts
 from engine.training_data import Texts, TrainingData, read_texts
 
 VERSE = "Full fathom five thy father lies;\nOf his bones are coral made;\n"
@@ -338,3 +338,14 @@ def test_control_c_saves_the_state_and_ends_cleanly(tmp_path: Path) -> None:
     assert process.returncode == 0
     assert "Stopped and saved" in rest
     assert 1 <= read_facts(folder / "out" / "state.safetensors")["step"] < 100_000
+
+
+def test_every_setting_is_explained_on_the_command_line(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    words = capsys.readouterr().out
+    for field in dataclasses.fields(TrainingSettings):
+        assert f"--{field.name.replace('_', '-')}" in words
+        assert SETTING_HELP[field.name].split()[0] in words
