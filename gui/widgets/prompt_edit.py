@@ -62,6 +62,15 @@ class _Chips(NamedTuple):
         starts, stops = self.starts[first:last] - origin, self.stops[first:last] - origin
         return _Chips(starts, stops, self.states[first:last], colours)
 
+    def shifted(self, position: int, removed: int, added: int) -> "_Chips":
+        """The tokens after `removed` units at a position have given way to `added` others."""
+        end, grown = position + removed, added - removed
+        starts, stops = self.starts, self.stops
+        starts = np.where(starts >= end, starts + grown, np.minimum(starts, position))
+        behind = (stops >= end) & (stops > position)
+        stops = np.where(behind, stops + grown, np.minimum(stops, position))
+        return self._replace(starts=starts, stops=stops)
+
     def content(self) -> tuple[bytes, ...]:
         """Equal for tokens that look alike."""
         return tuple(each.tobytes() for each in self if each is not None)
@@ -95,6 +104,7 @@ class PromptEdit(QPlainTextEdit):
         self.setTabChangesFocus(True)
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.textChanged.connect(self._notice)
+        self.document().contentsChange.connect(self._shift)
         self.set_theme(LIGHT)
 
     def text(self) -> str:
@@ -212,6 +222,11 @@ class PromptEdit(QPlainTextEdit):
         self._places = Places.of(raw)
         if not self._is_showing:
             self.text_edited.emit(text)
+
+    def _shift(self, position: int, removed: int, added: int) -> None:
+        """Keep the chips by their letters until the new tokens arrive."""
+        if removed != added and len(self._chips.starts):
+            self._chips = self._chips.shifted(position, removed, added)
 
     def _paint_chips(self, painter: QPainter, clip: QRectF) -> None:
         known, self._sheets = self._sheets, {}

@@ -119,7 +119,7 @@ class TokenStrip(QAbstractScrollArea):
             n_fallen_out: how many of the first the model no longer sees.
             limit: how many it sees at most; said when some have fallen out.
         """
-        new, old = list(tokens), self._tokens
+        new, old, band = list(tokens), self._tokens, self._band()
         first = _first_difference(old, new)
         has_grown = len(new) > first
         self._tokens, self._ids = new, np.asarray(ids, np.int64)
@@ -130,9 +130,12 @@ class TokenStrip(QAbstractScrollArea):
                 start -= 1
             self._joined = self._joined[:start] + joined_to_previous(new[start:])
             self._measure(start)
-            self._hovered = None
+            if self._hovered is not None and self._hovered >= len(new):
+                self._hovered = None
             self._lay_out(start)
             self._reveal(len(new) - 1 if has_grown and first == len(old) else first)
+        elif band != self._band():
+            self._lay_out(len(new))
         self._say()
         self.viewport().update()
 

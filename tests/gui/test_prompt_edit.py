@@ -285,6 +285,27 @@ def test_a_chip_behind_an_emoji_stands_under_its_own_letters(edit: PromptEdit) -
     assert abs(min(blue) - start) <= 3
 
 
+def test_chips_stay_by_their_letters_until_new_ones_come(qtbot: QtBot, edit: PromptEdit) -> None:
+    """Typing in front of a token moves its chip along, deleting brings it back."""
+    edit.set_theme(LIGHT)
+    edit.show_text("          ")
+    edit.set_tokens([(5, 10)], colours=np.array([0xFF0000FF], np.uint32))
+
+    def chip() -> tuple[int, int]:
+        picture = edit.viewport().grab().toImage()
+        blue = [x for x in range(picture.width()) if picture.pixelColor(x, 20).name() == "#aaaaff"]
+        return min(blue), max(blue)
+
+    left, right = chip()
+    caret_to(edit, 0)
+    qtbot.keyClicks(edit, "  ")
+    step = edit.fontMetrics().horizontalAdvance("  ")
+    assert chip() == pytest.approx((left + step, right + step), abs=1)
+    qtbot.keyClick(edit, Qt.Key.Key_Backspace)
+    qtbot.keyClick(edit, Qt.Key.Key_Backspace)
+    assert chip() == (left, right)
+
+
 def test_repainting_does_not_use_up_none(edit: PromptEdit) -> None:
     """PySide6 6.12 drops a reference to None per call and dies in the end; this must not."""
     edit.show_text("to be or not to be " * 5)

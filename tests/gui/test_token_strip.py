@@ -268,6 +268,14 @@ def test_fallen_tokens_are_marked_counted_and_cannot_be_chosen(
     assert clicked == [0, 0]
 
 
+def test_the_line_about_fallen_tokens_leaves_the_last_row_in_reach(strip: TokenStrip) -> None:
+    """When the limit alone changes, there is room for the line and for every row."""
+    show(strip, WORDS * 20)
+    show(strip, WORDS * 20, n_fallen_out=3, limit=117)
+    strip.verticalScrollBar().setValue(strip.verticalScrollBar().maximum())
+    assert strip.rect_of(116).bottom() < strip.viewport().height()
+
+
 def test_tokens_of_one_character_touch(strip: TokenStrip) -> None:
     """An emoji in three tokens is one joined chip with three positions."""
     show(strip, [b"a", b"\xf0\x9f", b"\x98", b"\x80", b"b"])
