@@ -1,0 +1,364 @@
+"""A small trainer: deterministic given its seed, and resumable to the bit.
+
+Every step's windows depend on (seed, step) alone and nothing else is random, so the whole state
+is the weights, the optimizer's two averages, and the number of the step.
+"""
+
+import json
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import safetensors
+import torch
+from safetensors import safe_open
+from torch import Tensor
+from torch.nn import functional as F
+
+from engine.checkpoints.folder import check_tensors, read_tensors, write_tensors
+from engine.config import ModelConfig
+from engine.errors import TrainingError
+from engine.model import Transformer
+from engine.training_data import IntArray, TrainingData
+
+Dtype = Literal["auto", "float32", "bfloat16"]
+
+TOKENS_AT_ONCE = 2048  # of a step's windows; more only fills memory, the gradient is the same sum
+SECONDS_OF_SPEED = 60.0  # tokens per second are told over about the last minute
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingSettings:
+    """How to train. `batch` windows of `seq_len` tokens per step, or as many tokens in long ones.
+
+    One step in `long_every` has windows of `long_seq_len`, so that every position is trained
+    from the beginning, at the price of the short ones most of the time; 0: none has.
+
+    Raises:
+        TrainingError: a number is out of its range.
+    """
+
+    steps: int = 5000
+    batch: int = 16
+    seq_len: int = 256
+    long_seq_len: int = 0  # 0: no long windows
+    long_every: int = 5
+    repeat_share: float = 0.15
+    learning_rate: float = 1e-3
+    final_learning_rate: float = 0.0
+    warmup_steps: int = 100
+    weight_decay: float = 0.1
+    beta1: float = 0.9
+    beta2: float = 0.95
+    clip: float = 1.0
+    seed: int = 1
+    dtype: Dtype = "auto"
+    compile: bool = False
+    evaluate_every: int = 200
+    evaluate_windows: int = 48
+
+    def __post_init__(self) -> None:
+        at_least = {
+            "steps": 1,
+            "batch": 1,
+            "seq_len": 2,
+            "long_every": 1,
+            "evaluate_every": 1,
+            "evaluate_windows": 1,
+            "long_seq_len": 0,
+            "warmup_steps": 0,
+            "weight_decay": 0,
+            "final_learning_rate": 0,
+            "seed": 0,
+        }
+        for name, least in at_least.items():
+            if getattr(self, name) < least:
+                raise TrainingError(
+                    f"{name} = {getattr(self, name)} is not possible; it must be {least} or more."
+                )
+        for name in ("learning_rate", "clip"):
+            if not getattr(self, name) > 0:
+                raise TrainingError(f"{name} = {getattr(self, name)} must be more than 0.")
+        for name in ("repeat_share", "beta1", "beta2"):
+            if not 0 <= getattr(self, name) < 1:
+                raise TrainingError(
+                    f"{name} = {getattr(self, name)} must be 0 or more and less than 1."
+                )
+        if self.dtype not in get_args(Dtype):
+            raise TrainingError(
+                f"dtype = {self.dtype!r} is unknown; use one of {', '.join(get_args(Dtype))}."
+            )
+
+    @property
+    def longest(self) -> int:
+        """The longest window, in tokens."""
+        return max(self.seq_len, self.long_seq_len)
+
+    def shape(self, step: int) -> tuple[int, int]:
+        """How many windows the step has, and of how many tokens each."""
+        if self.long_seq_len and step % self.long_every == self.long_every - 1:
+            return max(1, self.batch * self.seq_len // self.long_seq_len), self.long_seq_len
+        return self.batch, self.seq_len
+
+    def rate(self, step: int) -> float:
+        """The learning rate: linear up, then half a cosine down."""
+        if step < self.warmup_steps:
+            return self.learning_rate * (step + 1) / self.warmup_steps
+        done = (step - self.warmup_steps) / max(1, self.steps - self.warmup_steps)
+        fall = self.learning_rate - self.final_learning_rate
+        return self.final_learning_rate + fall * 0.5 * (1 + math.cos(math.pi * done))
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeldOutLoss:
+    """The mean of −log p over the held-out text, in nats."""
+
+    per_token: float
+    per_character: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Progress:
+    """Where a training stands after a step; `loss` is that step's, in nats per token."""
+
+    step: int
+    steps: int
+    tokens: int
+    loss: float
+    learning_rate: float
+    held_out: HeldOutLoss | None
+    tokens_per_second: float
+    seconds_left: float
+
+
+class Trainer:
+    """Owns the optimizer and the count of steps; trains the given model in place.
+
+    Raises:
+        TrainingError: the windows are longer than the model's context.
+    """
+
+    def __init__(self, model: Transformer, data: TrainingData, settings: TrainingSettings) -> None:
+        if settings.longest > model.config.max_seq_len:
+            raise TrainingError(
+                f"windows of {settings.longest} tokens do not fit a model of "
+                f"max_seq_len = {model.config.max_seq_len}."
+            )
+        self.model = model
+        self.data = data
+        self.settings = settings
+        self.step = 0
+        self.tokens = 0
+        self.seconds = 0.0
+        self._speed = 0.0
+        self._autocast = settings.dtype == "bfloat16" or (
+            settings.dtype == "auto" and has_fast_bfloat16()
+        )
+        self._optimizer = torch.optim.AdamW(
+            self._parameter_groups(),
+            lr=settings.learning_rate,
+            betas=(settings.beta1, settings.beta2),
+            fused=True,
+        )
+        self._loss: Callable[[Tensor], Tensor] = self._summed_loss
+        if settings.compile:
+            self._loss = torch.compile(self._summed_loss, dynamic=False)
+
+    def _parameter_groups(self) -> list[dict[str, Any]]:
+        parameters = list(self.model.parameters())
+        return [
+            {
+                "params": [p for p in parameters if p.dim() >= 2],
+                "weight_decay": self.settings.weight_decay,
+            },
+            {"params": [p for p in parameters if p.dim() < 2], "weight_decay": 0.0},
+        ]
+
+    def run(self) -> Iterator[Progress]:
+        """Train to the last step; yields after each, and may be left or taken up in between.
+
+        Raises:
+            TrainingError: the loss is no longer finite.
+        """
+        while self.step < self.settings.steps:
+            yield self._one_step()
+
+    def _one_step(self) -> Progress:
+        started = time.perf_counter()
+        settings, step = self.settings, self.step
+        count, length = settings.shape(step)
+        rate = settings.rate(step)
+        loss = self._update(
+            self.data.windows(settings.seed, step, count, length, settings.repeat_share), rate
+        )
+        if not math.isfinite(loss):
+            raise TrainingError(
+                f"the loss became {loss} at step {step + 1}; lower the learning rate "
+                f"(it was {settings.learning_rate})."
+            )
+        self.step += 1
+        self.tokens += count * length
+        due = self.step % settings.evaluate_every == 0 or self.step == settings.steps
+        held_out = self.held_out_loss(settings.evaluate_windows) if due else None
+        seconds = time.perf_counter() - started
+        self.seconds += seconds
+        self._speed = self._smoothed(count * length / seconds, seconds)
+        left = (settings.steps - self.step) * settings.batch * settings.seq_len
+        return Progress(
+            step=self.step,
+            steps=settings.steps,
+            tokens=self.tokens,
+            loss=loss,
+            learning_rate=rate,
+            held_out=held_out,
+            tokens_per_second=self._speed,
+            seconds_left=left / self._speed,
+        )
+
+    def _update(self, windows: IntArray, rate: float) -> float:
+        """One step of AdamW on the mean loss over the windows [B, T + 1]; returns that loss."""
+        self.model.train()
+        targets = windows.shape[0] * (windows.shape[1] - 1)
+        at_once = max(1, TOKENS_AT_ONCE // (windows.shape[1] - 1))
+        total = 0.0
+        for first in range(0, len(windows), at_once):
+            part = torch.from_numpy(windows[first : first + at_once])
+            loss = self._run_loss(part) / targets
+            loss.backward()
+            total += loss.item()
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clip)
+        for group in self._optimizer.param_groups:
+            group["lr"] = rate
+        self._optimizer.step()
+        self._optimizer.zero_grad()
+        return total
+
+    def _run_loss(self, windows: Tensor) -> Tensor:
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=self._autocast):
+            return self._loss(windows)
+
+    def _summed_loss(self, windows: Tensor) -> Tensor:
+        logits = self.model.batch_logits(windows[:, :-1])  # [B, T, V]
+        targets = windows[:, 1:]  # [B, T]
+        return F.cross_entropy(logits.flatten(0, 1).float(), targets.flatten(), reduction="sum")
+
+    def _smoothed(self, speed: float, seconds: float) -> float:
+        keep = math.exp(-seconds / SECONDS_OF_SPEED) if self._speed else 0.0
+        return keep * self._speed + (1 - keep) * speed
+
+    @torch.no_grad()
+    def held_out_loss(self, at_most: int | None = None) -> HeldOutLoss:
+        """The loss over the held-out text, or over that many windows spread evenly over it.
+
+        Windows are as long as the longest trained on, side by side; what stands in front of a
+        window is not seen, so the figure is a little worse than reading the text through.
+        """
+        self.model.eval()
+        nats, tokens, characters = 0.0, 0, 0
+        for window in self.data.held_out_windows(self.settings.longest, at_most):
+            with torch.autocast("cpu", dtype=torch.bfloat16, enabled=self._autocast):
+                nats += self._summed_loss(torch.from_numpy(window)[None]).item()
+            tokens += len(window) - 1
+            characters += int(self.data.characters[window[1:]].sum())
+        return HeldOutLoss(per_token=nats / tokens, per_character=nats / max(1, characters))
+
+    def save_state(self, path: Path) -> None:
+        """Write all that `load_state` needs to go on to the bit, whole or not at all.
+
+        Raises:
+            TrainingError: the file cannot be written.
+        """
+        tensors: dict[str, Tensor] = {}
+        for name, parameter in self.model.named_parameters():
+            tensors[f"weights.{name}"] = parameter.detach()
+            for key, tensor in self._optimizer.state.get(parameter, {}).items():
+                if tensor.shape == parameter.shape:
+                    tensors[f"{key}.{name}"] = tensor
+        facts = {
+            "step": self.step,
+            "tokens": self.tokens,
+            "seconds": self.seconds,
+            "settings": asdict(self.settings),
+            "model": self.model.config.to_dict(),
+            "data": self.data.digest(),
+        }
+        try:
+            write_tensors(path, tensors, {"training": json.dumps(facts)})
+        except OSError as error:
+            raise TrainingError(f"{path} cannot be written: {error.strerror}.") from error
+
+    def load_state(self, path: Path) -> None:
+        """Go on where `save_state` was called; only the number of steps may differ.
+
+        Raises:
+            TrainingError: the file is damaged, or belongs to another training.
+        """
+        facts = read_facts(path)
+        self._check_same(path, facts)
+        stored = read_tensors(path)
+        named = dict(self.model.named_parameters())
+        averages = ("exp_avg", "exp_avg_sq") if facts["step"] else ()
+        wanted = {
+            f"{kind}.{name}": parameter.detach()
+            for name, parameter in named.items()
+            for kind in ("weights", *averages)
+        }
+        check_tensors(path, stored, wanted)
+        for name, parameter in named.items():
+            parameter.data.copy_(stored[f"weights.{name}"])
+            self._optimizer.state[parameter] = {
+                kind: stored[f"{kind}.{name}"].clone() for kind in averages
+            }
+            if averages:
+                self._optimizer.state[parameter]["step"] = torch.tensor(float(facts["step"]))
+        self.step, self.tokens = facts["step"], facts["tokens"]
+        self.seconds = facts["seconds"]
+
+    def _check_same(self, path: Path, facts: dict[str, Any]) -> None:
+        here = asdict(self.settings) | self.model.config.to_dict()
+        there = facts["settings"] | facts["model"]
+        for name, value in there.items():
+            if name != "steps" and here.get(name) != value:
+                raise TrainingError(
+                    f"{path} was trained with {name} = {value}, not {here.get(name)}; "
+                    "resume with the same settings."
+                )
+        if facts["data"] != self.data.digest():
+            raise TrainingError(f"{path} was trained on other texts; resume with the same ones.")
+
+
+def read_facts(path: Path) -> dict[str, Any]:
+    """What `save_state` noted beside the tensors: step, tokens, seconds, settings, model, data.
+
+    Raises:
+        TrainingError: the file is missing, damaged, or not a training's state.
+    """
+    try:
+        with safe_open(path, framework="pt") as file:
+            facts = json.loads((file.metadata() or {}).get("training", "null"))
+    except FileNotFoundError:
+        raise TrainingError(f"{path} does not exist; there is no training to resume.") from None
+    except (OSError, ValueError, safetensors.SafetensorError) as error:
+        raise TrainingError(f"{path} is damaged ({error}).") from error
+    wanted = {"step", "tokens", "seconds", "settings", "model", "data"}
+    if not isinstance(facts, dict) or set(facts) != wanted:
+        raise TrainingError(f"{path} is not the state of a training.")
+    return facts
+
+
+def has_fast_bfloat16() -> bool:
+    """Whether this processor multiplies bfloat16 matrices in hardware (AMX).
+
+    Elsewhere autocast to bfloat16 is several times slower than float32.
+    """
+    return bool(torch.cpu._is_amx_tile_supported())  # noqa: SLF001 - torch offers no other way
+
+
+def new_model(config: ModelConfig, seed: int) -> Transformer:
+    """A model with fresh weights that depend on the seed alone."""
+    model = Transformer(config)
+    model.init_weights(torch.Generator().manual_seed(seed))
+    return model

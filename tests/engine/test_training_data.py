@@ -1,0 +1,66 @@
+"""Data for training: whole files held out, passages repeated, unusable files refused."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from engine.errors import TrainingError
+from engine.tokenizers import Characters
+from engine.training_data import Texts, TrainingData, read_texts
+
+VERSE = "Full fathom five thy father lies;\nOf his bones are coral made;\n"
+TEXTS = Texts((VERSE * 40,), (VERSE * 8,))
+TOKENIZER = Characters.train(TEXTS.training)
+
+
+def test_a_share_of_the_windows_repeats_a_passage() -> None:
+    """Without it, a random text has no passage of 8 tokens twice; with it, each window does."""
+    random = np.random.default_rng(0)
+    data = TrainingData(TEXTS, TOKENIZER, 32)
+    data.training = random.integers(0, 10**6, size=5000)
+
+    def repeats(window: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> bool:
+        passages = [tuple(window[i : i + 8]) for i in range(len(window) - 7)]
+        return len(set(passages)) < len(passages)
+
+    none = data.windows(seed=1, step=0, count=50, length=64, repeat_share=0.0)
+    some = data.windows(seed=1, step=0, count=50, length=64, repeat_share=0.5)
+    assert not any(map(repeats, none))
+    assert 10 < sum(map(repeats, some)) < 40
+    assert np.array_equal(some, data.windows(1, 0, 50, 64, 0.5))
+    assert not np.array_equal(some, data.windows(1, 1, 50, 64, 0.5))
+
+
+def _write(folder: Path, **texts: str | bytes) -> Path:
+    for name, text in texts.items():
+        data = text if isinstance(text, bytes) else text.encode()
+        (folder / f"{name}.txt").write_bytes(data)
+    return folder
+
+
+def test_whole_files_are_held_out_by_name(tmp_path: Path) -> None:
+    """Whole files are held out by name."""
+    folder = _write(tmp_path, a="one", b="two", c="three")
+    assert read_texts([folder], ["b"]) == Texts(("one", "three"), ("two",))
+
+
+def test_unusable_data_is_refused_in_one_sentence(tmp_path: Path) -> None:
+    """Unusable data is refused in one sentence."""
+    with pytest.raises(TrainingError, match=r"holds no \.txt file"):
+        read_texts([tmp_path], ["b"])
+    with pytest.raises(TrainingError, match="nowhere does not exist"):
+        read_texts([tmp_path / "nowhere"], ["b"])
+    folder = _write(tmp_path, a="", b=VERSE)
+    with pytest.raises(TrainingError, match="'z' is not among the data"):
+        read_texts([folder], ["z"])
+    with pytest.raises(TrainingError, match="the data is empty"):
+        read_texts([folder], ["b"])
+    with pytest.raises(TrainingError, match="no text is held out"):
+        read_texts([folder], [])
+    with pytest.raises(TrainingError, match=r"c\.txt is not text in UTF-8 \(byte 2 is not\)"):
+        read_texts([_write(tmp_path, c=b"ab\xff\xfe")], ["b"])
+    with pytest.raises(TrainingError, match="the data has 5 tokens; windows of 16"):
+        TrainingData(Texts(("short",), (VERSE,)), TOKENIZER, 16)
+    with pytest.raises(TrainingError, match="the held-out text has 5 tokens"):
+        TrainingData(Texts((VERSE,), ("short",)), TOKENIZER, 16)
