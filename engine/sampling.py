@@ -97,7 +97,8 @@ def stages(logits: Floats, sampling: Sampling) -> Stages:
 
 def draw(probs: Floats, seed: int, position: int) -> int:
     """One token id, drawn from probs [V] by a number that seed and position alone decide."""
-    random = np.random.Generator(np.random.Philox(key=[seed, position])).random()
+    key = np.array([seed, position], dtype=np.uint64)
+    random = np.random.Generator(np.random.Philox(key=key)).random()
     cumulative = np.cumsum(probs)
     last = int(np.flatnonzero(probs)[-1])
     return min(int(np.searchsorted(cumulative, random * cumulative[-1], side="right")), last)
