@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
 from types import FrameType
-from typing import get_args
+from typing import Self, get_args
 
 import torch
 
@@ -60,12 +60,20 @@ SETTING_HELP = {
 
 
 class _Stop:
-    """Turns Ctrl-C (and a polite kill) into a flag that is looked at between two steps."""
+    """While entered, Ctrl-C and a polite kill only set a flag that is looked at between steps."""
+
+    SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
     def __init__(self) -> None:
         self.asked = False
-        signal.signal(signal.SIGINT, self._note)
-        signal.signal(signal.SIGTERM, self._note)
+
+    def __enter__(self) -> Self:
+        self._before = [signal.signal(number, self._note) for number in self.SIGNALS]
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        for number, handler in zip(self.SIGNALS, self._before, strict=True):
+            signal.signal(number, handler)
 
     def _note(self, _signal: int, _frame: FrameType | None) -> None:
         self.asked = True
@@ -234,7 +242,8 @@ def main(words: Sequence[str] | None = None) -> int:
     if arguments.threads:
         torch.set_num_threads(arguments.threads)
     try:
-        _Session(arguments).train(_Stop())
+        with _Stop() as stop:
+            _Session(arguments).train(stop)
     except EngineError as error:
         print(f"Error: {error}", file=sys.stderr)
         return 1

@@ -4,15 +4,25 @@ import dataclasses
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import torch
 
 from engine.checkpoints.folder import load_checkpoint
 from engine.trainer import TrainingSettings, read_facts
 from engine.training import SETTING_HELP, main
 
 VERSE = "Full fathom five thy father lies;\nOf his bones are coral made;\n"
+
+
+@pytest.fixture(autouse=True)
+def _threads_as_before() -> Iterator[None]:
+    """The command line sets torch's threads for the whole process."""
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
 
 
 def _write(folder: Path, **texts: str | bytes) -> Path:
@@ -46,6 +56,7 @@ def test_the_command_line_trains_resumes_and_leaves_a_model_that_loads(
     assert loaded.facts["step"] == 6
     assert loaded.facts["held_out_texts"] == ["b"]
     assert loaded.tokenizer.decode(loaded.tokenizer.encode("five")) == "five"
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     assert load_checkpoint(folder / "out" / "best").facts["step"] in {2, 4, 6}
 
 
