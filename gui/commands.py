@@ -131,7 +131,6 @@ COMMANDS: tuple[Command, ...] = (
         ("PgUp",),
         _go_back,
         enabled=_can_go_back,
-        on_toolbar=True,
     ),
     Command(
         "step",
@@ -141,7 +140,6 @@ COMMANDS: tuple[Command, ...] = (
         ("PgDown",),
         lambda _state: wishes.Step(),
         enabled=_has_text,
-        on_toolbar=True,
     ),
     Command(
         "play",
@@ -152,7 +150,6 @@ COMMANDS: tuple[Command, ...] = (
         _toggle_play("play"),
         lambda state: bool(state.playing),
         _has_text,
-        on_toolbar=True,
     ),
     Command(
         "play_sentence",
@@ -189,6 +186,7 @@ COMMANDS: tuple[Command, ...] = (
         ("Ctrl+G",),
         _greedy,
         lambda state: state.sampling.temperature == 0,
+        on_toolbar=True,
     ),
     Command(
         "mask",
@@ -208,6 +206,7 @@ COMMANDS: tuple[Command, ...] = (
         ("Ctrl+Shift+M",),
         _toggle_window,
         lambda state: state.mask.mask == "window",
+        on_toolbar=True,
     ),
     Command(
         "cache",
@@ -344,6 +343,7 @@ COMMANDS: tuple[Command, ...] = (
         ("Ctrl+Shift+L",),
         _toggle("show_loss"),
         _is("show_loss", True),
+        on_toolbar=True,
     ),
     Command(
         "motion",

@@ -141,14 +141,16 @@ class MainWindow(QMainWindow):
         for dock in self._docks.values():
             by_edge.setdefault(self.dockWidgetArea(dock), dock)
         for edge, orientation, size in (
-            ("top", Qt.Orientation.Vertical, round(height * 0.2)),
+            ("top", Qt.Orientation.Vertical, round(height * 0.22)),
             ("bottom", Qt.Orientation.Vertical, 1),  # as low as its panels can be
-            ("left", Qt.Orientation.Horizontal, round(width * 0.28)),
-            ("right", Qt.Orientation.Horizontal, round(width * 0.29)),
+            ("left", Qt.Orientation.Horizontal, round(width * 0.27)),
+            ("right", Qt.Orientation.Horizontal, round(width * 0.28)),
         ):
             dock_at = by_edge.get(_AREAS[edge])
             if dock_at is not None:
                 self.resizeDocks([dock_at], [size], orientation)
+        below = [d for d in self._docks.values() if self.dockWidgetArea(d) == _AREAS["bottom"]]
+        self.resizeDocks(below, [round(width / len(below))] * len(below), Qt.Orientation.Horizontal)
 
     def _make_dock(self, panel: "Panel") -> QDockWidget:
         dock = QDockWidget(panel.title)
@@ -230,6 +232,8 @@ class MainWindow(QMainWindow):
 
     def show_view(self, view: "View") -> None:
         """Draw a view: theme, actions, status, and every panel that can be seen."""
+        if self._view is not None and view.reading is not self._view.reading:
+            self.message_bar.forget_info()
         self._view = view
         self.use_theme(view.theme)
         self._show_actions(view.state)

@@ -6,7 +6,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QSizePolicy, QWi
 
 from gui.messages import Message
 
-_MARKS = {"info": "ⓘ", "warning": "⚠", "error": "✗"}
+_MARKS = {"info": "ℹ", "warning": "⚠", "error": "✗"}
 _INFO_MS = 8000
 
 
@@ -50,6 +50,11 @@ class MessageBar(QWidget):
         self._timer.stop()
         if message.level == "info":
             self._timer.start()
+
+    def forget_info(self) -> None:
+        """Hide what was only worth knowing at its moment; warnings and errors stay."""
+        if self._timer.isActive():
+            self.hide()
 
     def _copy_details(self) -> None:
         QGuiApplication.clipboard().setText(f"{self.sentence}\n\n{self._details}")

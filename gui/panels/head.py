@@ -8,6 +8,7 @@ from PySide6.QtWidgets import (
     QComboBox,
     QHBoxLayout,
     QPushButton,
+    QSizePolicy,
     QStackedWidget,
     QVBoxLayout,
 )
@@ -42,6 +43,7 @@ class HeadPanel(Panel):
     def __init__(self) -> None:
         super().__init__()
         self.heading = FittingLabel()
+        self.heading.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
         self.row_text = FittingLabel()
         self.row_text.setAccessibleName("The selected row in words")
         self.views: dict[str, HeadView] = {"heatmap": MatrixView(), "arcs": ArcView()}
@@ -53,8 +55,10 @@ class HeadPanel(Panel):
             head_view.cell_clicked.connect(self._select)
             head_view.cell_requested.connect(self._select)
         self.drawings = QButtonGroup(self)
+        words = QHBoxLayout()
+        words.addWidget(self.heading)
+        words.addWidget(self.row_text, 1)
         controls = QHBoxLayout()
-        controls.addWidget(self.heading, 1)
         for drawing, text in (("heatmap", "Heatmap"), ("arcs", "Links")):
             button = QPushButton(text)
             button.setCheckable(True)
@@ -78,10 +82,11 @@ class HeadPanel(Panel):
             lambda on: self.wish(SetDisplay({"leave_first_out": on}))
         )
         controls.addWidget(self.leave_first_out)
+        controls.addStretch(1)
         self._layout = QVBoxLayout(self)
+        self._layout.addLayout(words)
         self._layout.addLayout(controls)
         self._layout.addWidget(self.stack, 1)
-        self._layout.addWidget(self.row_text)
 
     def draw(self, view: View, previous: View | None) -> None:
         """The head in the drawing that is chosen; the other one rests."""
@@ -108,7 +113,8 @@ class HeadPanel(Panel):
         shown.set_cell(view.query, view.key)
         shown.setAccessibleDescription(view.row_sentence)
         name = f"Layer {view.layer}, head {view.head}"
-        self.heading.set_wordings(f"{name} · {view.role}" if view.role else f"{name} · mixed", name)
+        role, short = view.role or "mixed", f"L{view.layer} H{view.head}"
+        self.heading.set_wordings(f"{name} · {role}", f"{short} · {role}", short)
         self.row_text.set_wordings(view.row_sentence)
 
     def _dress(self, view: View) -> None:
