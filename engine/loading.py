@@ -45,5 +45,5 @@ def load(path: Path) -> Loaded:
 
 
 def use_threads(n_threads: int) -> None:
-    """Let torch compute with so many threads; call it once, before the first pass."""
+    """Let torch compute with so many threads, here and in all passes that follow."""
     torch.set_num_threads(n_threads)

@@ -1,5 +1,6 @@
 """Fulfils wishes: by a change of the store, or by a job for the engine and then a change."""
 
+import os
 import traceback
 from collections.abc import Callable
 from dataclasses import replace
@@ -7,6 +8,7 @@ from functools import singledispatchmethod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from engine.errors import ConfigError, ContextFullError, EngineError
@@ -24,6 +26,16 @@ _CHECK = frozenset({"check"})
 _EDIT = frozenset({"edit", "step", "check"})
 _SETTLE_MS = 250  # how long nothing must happen before the full pass is worth its time
 _SENTENCE_ENDS = (b".", b"!", b"?")
+
+
+def _telling_head(reading: Reading) -> dict[str, int]:
+    """The head to open with: the one that copies most, or else looks back one most."""
+    for role in ("induction", "previous token"):
+        scores = reading.roles.scores[role]  # [L, H]
+        if scores.size and not np.isnan(scores).any():
+            layer, head = np.unravel_index(int(scores.argmax()), scores.shape)
+            return {"layer": int(layer), "head": int(head)}
+    return {}
 
 
 class Controller(QObject):
@@ -188,9 +200,11 @@ class Controller(QObject):
         self._asked_conditions = conditions
 
         def work(void: Cancelled) -> tuple["Scope", Reading]:
-            from engine.loading import load  # noqa: PLC0415 - torch, on this thread only
+            from engine.loading import load, use_threads  # noqa: PLC0415 - torch, here only
             from engine.scope import Scope  # noqa: PLC0415
 
+            # One core stays the window's: two threads for two cores wait for each other.
+            use_threads(max(1, (os.cpu_count() or 2) - 1))
             scope = Scope(load(path))
             scope.set_conditions(conditions)
             scope.set_cache(use=use_cache)
@@ -201,7 +215,10 @@ class Controller(QObject):
         self._submit(Job("open", work, frozenset({"open", "check"})), self._on_opened)
 
     def _on_opened(self, opened: tuple["Scope", Reading]) -> None:
+        is_first = self._scope is None
         self._scope, reading = opened
+        if is_first:
+            self._point_at(replace(self._store.state.selection, **_telling_head(reading)))
         if self._store.state.text != reading.document.text:
             self.fulfil(wishes.EditText(self._store.state.text))
         self._show(reading)

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from gui.state import State
     from gui.view import View
 
+_LOW = 850  # up to this height panels at the right share one place as tabs
+
 _AREAS = {
     "top": Qt.DockWidgetArea.TopDockWidgetArea,
     "left": Qt.DockWidgetArea.LeftDockWidgetArea,
@@ -109,7 +111,8 @@ class MainWindow(QMainWindow):
         """Put the panels into their places and make menus and toolbar from the commands.
 
         A place is "center", or an edge and how the panel joins the one before it there: "tab",
-        "beside" or "below". "bare" panels have no title, which leaves more room for pictures.
+        "beside" or "below". "bare" panels have no title, which leaves more room for pictures;
+        "low tab" is a tab in a low window and below in a tall one.
         """
         panels_menu = self._make_actions(commands)
         self._fill_models(models)
@@ -141,7 +144,7 @@ class MainWindow(QMainWindow):
         for dock in self._docks.values():
             by_edge.setdefault(self.dockWidgetArea(dock), dock)
         for edge, orientation, size in (
-            ("top", Qt.Orientation.Vertical, round(height * 0.22)),
+            ("top", Qt.Orientation.Vertical, min(round(height * 0.22), 16 * self._em())),
             ("bottom", Qt.Orientation.Vertical, 1),  # as low as its panels can be
             ("left", Qt.Orientation.Horizontal, round(width * 0.27)),
             ("right", Qt.Orientation.Horizontal, round(width * 0.28)),
@@ -151,6 +154,9 @@ class MainWindow(QMainWindow):
                 self.resizeDocks([dock_at], [size], orientation)
         below = [d for d in self._docks.values() if self.dockWidgetArea(d) == _AREAS["bottom"]]
         self.resizeDocks(below, [round(width / len(below))] * len(below), Qt.Orientation.Horizontal)
+
+    def _em(self) -> int:
+        return self.fontInfo().pixelSize()
 
     def _make_dock(self, panel: "Panel") -> QDockWidget:
         dock = QDockWidget(panel.title)
@@ -164,12 +170,13 @@ class MainWindow(QMainWindow):
     ) -> None:
         if before is None:
             self.addDockWidget(_AREAS[edge], dock)
-        elif "tab" in how:
+        elif "tab" in how and not ("low" in how and self.height() > _LOW):
             self.tabifyDockWidget(before, dock)
-        elif "below" in how:
-            self.splitDockWidget(before, dock, Qt.Orientation.Vertical)
         else:
-            self.splitDockWidget(before, dock, Qt.Orientation.Horizontal)
+            # Not splitDockWidget, which makes a tab of what is split from a tab.
+            is_below = "below" in how or "low" in how
+            orientation = Qt.Orientation.Vertical if is_below else Qt.Orientation.Horizontal
+            self.addDockWidget(_AREAS[edge], dock, orientation)
 
     def _raise_first_tabs(self, panels: Sequence[tuple["Panel", str]]) -> None:
         for (panel, place), (_next, next_place) in pairwise(panels):

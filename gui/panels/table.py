@@ -19,7 +19,7 @@ PANELS: tuple[tuple[Callable[[], Panel], str], ...] = (
     (HeadPanel, "center"),
     (NextTokenPanel, "right"),
     (MaskPanel, "right tab"),
-    (CachePanel, "right tab"),
+    (CachePanel, "right low tab"),
     (TimePanel, "bottom bare"),
     (ChecksPanel, "bottom beside bare"),
 )
