@@ -9,7 +9,7 @@ from torch.nn import functional as F
 from engine.conditions import Conditions
 from engine.run import Run
 from engine.session import Session
-from engine.thumbnails import Thumbnails, merge_bins
+from engine.thumbnails import Thumbnails, merge_bins, visible_bins
 
 Tiny = Callable[..., Run]
 TEXT = [(7 * i * i + i // 3) % 11 for i in range(1100)]
@@ -179,3 +179,43 @@ def test_merging_takes_maxima_of_neighbours() -> None:
     assert merge_bins(row, 2, axis=1).tolist() == [[3, 4, 5]]
     assert merge_bins(row, 4, axis=1).tolist() == [[4, 5]]
     assert merge_bins(row, 1, axis=1) is row
+
+
+def test_a_picture_knows_the_one_that_it_grew_from(tiny: Tiny) -> None:
+    """So that a window redraws from the right one, and the same text is the same picture."""
+    run = tiny()
+    shown = run.thumbnails(run.read(TEXT[:5]))
+    assert run.thumbnails(run.session) is shown
+    grown = run.thumbnails(run.read(TEXT[:6]))
+    assert grown.grown_from is not None
+    assert grown.grown_from() is shown
+    edited = run.thumbnails(run.read([*TEXT[:3], 0]))
+    assert edited.grown_from is not None
+    assert edited.grown_from() is not grown
+    assert edited.changed_from == 0
+
+
+@pytest.mark.parametrize("size", [1, 2, 4, 8])
+@pytest.mark.parametrize("n_tokens", [0, 1, 7, 16, 19])
+@pytest.mark.parametrize(
+    "conditions",
+    [
+        Conditions(),
+        Conditions(mask="none"),
+        *(
+            Conditions(mask="window", window=window, sinks=sinks)
+            for window in (1, 2, 3, 8, 30)
+            for sinks in (0, 1, 5)
+        ),
+    ],
+    ids=str,
+)
+def test_a_bin_is_visible_if_any_of_its_cells_is(
+    conditions: Conditions, n_tokens: int, size: int
+) -> None:
+    n_bins = -(-n_tokens // size)
+    expected = np.zeros((n_bins, n_bins), dtype=np.bool_)
+    for query in range(n_tokens):
+        for key in range(n_tokens):
+            expected[query // size, key // size] |= bool(conditions.visible(query, key))
+    np.testing.assert_array_equal(visible_bins(conditions, n_tokens, size), expected)
