@@ -66,7 +66,8 @@ class AxisLabels:
 
     def covered(self, index: int) -> QRectF:
         """What a lit label takes, its own place and those of the labels that it displaces."""
-        place = own = self.box(index)
+        place = self.box(index)
+        own = place.adjusted(0, 0.01, 0, -0.01)  # neighbours that touch are not overlapped
         before = index - index % self.step
         for other in (before, before + self.step) if self.only is None else self.only:
             if other < len(self.labels) and self.box(other).intersects(own):

@@ -563,6 +563,10 @@ class HeadAtlas(QAbstractScrollArea):
         if event.button() == Qt.MouseButton.LeftButton and head is not None:
             self.head_clicked.emit(*head)
 
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        """The press was the choice."""
+        event.accept()
+
     def focusInEvent(self, event: QFocusEvent) -> None:
         """Show that the keys go here."""
         self.viewport().update()

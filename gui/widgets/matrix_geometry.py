@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Self
 
-from gui.widgets.pixels import Spans, first_pixel, spans
+from gui.widgets.pixels import Spans, cell_of, first_pixel, pixels_of, spans
 
 _WHOLE = 4  # from this many pixels on, all cells have the same size
 
@@ -73,7 +73,7 @@ class MatrixGeometry:
         x, y = x - self.left, y - self.top
         if not (0 <= x < self.width and 0 <= y < self.height):
             return None
-        row, column = int((y + self.y) / self.cell), int((x + self.x) / self.cell)
+        row, column = cell_of(int(y) + self.y, self.cell), cell_of(int(x) + self.x, self.cell)
         return min(row, self.n_rows - 1), min(column, self.n_columns - 1)
 
     @property
@@ -87,8 +87,8 @@ class MatrixGeometry:
         return spans(self.n_columns, self.cell, self.x, self.width)
 
     def _span(self, index: int, origin: int) -> tuple[int, int]:
-        start = first_pixel(index, self.cell)
-        return origin + start, max(1, first_pixel(index + 1, self.cell) - start)
+        start, length = pixels_of(index, self.cell)
+        return origin + start, length
 
 
 def whole(cell: float) -> float:

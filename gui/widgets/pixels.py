@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtGui import QImage
 
+_ROUNDING = 1e-9  # of the quotient of two whole numbers
+
 Value = TypeVar("Value", bound=np.generic)
 
 
@@ -25,14 +27,27 @@ class Spans:
 
 def spans(n_cells: int, cell: float, first_pixel: int, n_pixels: int) -> Spans:
     """What `n_pixels` pixels from `first_pixel` on show of cells that are `cell` pixels wide."""
-    edges = np.floor(np.arange(first_pixel, first_pixel + n_pixels + 1) / cell).astype(np.intp)
+    pixels = np.arange(first_pixel, first_pixel + n_pixels + 1)
+    edges = np.floor(pixels / cell + _ROUNDING).astype(np.intp)
     start = np.minimum(edges[:-1], n_cells - 1)
     return Spans(start, np.clip(edges[1:], start + 1, n_cells))
 
 
 def first_pixel(index: int, cell: float) -> int:
-    """Where a cell begins, counted from the first one's first pixel."""
-    return ceil(index * cell - 1e-9)
+    """Where a cell begins, counted from the first one's first pixel, if it has pixels."""
+    return ceil(index * cell - _ROUNDING)
+
+
+def pixels_of(index: int, cell: float) -> tuple[int, int]:
+    """First pixel and number of pixels of a cell; where several share one, that one."""
+    after = first_pixel(index + 1, cell)
+    start = first_pixel(index, cell) if cell >= 1 else after - 1
+    return start, after - start
+
+
+def cell_of(pixel: float, cell: float) -> int:
+    """The cell at a pixel, the first of them if it shows several."""
+    return int(pixel / cell + _ROUNDING)
 
 
 def pool(values: NDArray[Value], rows: Spans, columns: Spans) -> NDArray[Value]:

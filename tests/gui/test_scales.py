@@ -1,0 +1,153 @@
+"""From weights to indices and colours, against arithmetic done by hand."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gui.theme import THEMES, lookup_table
+from gui.widgets.scales import (
+    MASKED,
+    NOT_FINITE,
+    SENTENCES,
+    Levels,
+    WeightScale,
+    colour_table,
+    exact,
+    fraction,
+    levels,
+    round_top,
+    sentence,
+    ticks,
+    tone_table,
+)
+
+PINK, RED = 0xFFFF00FF, 0xFFFF0000
+MAPS = sorted({theme.weights_map for theme in THEMES.values()})
+SCALES: list[WeightScale] = ["linear", "log", "row"]
+weight = st.floats(0, 1, width=32)
+
+
+def seen(*rows: list[float], first_out: bool = False, scale: WeightScale = "linear") -> Levels:
+    """The levels of unmasked rows."""
+    weights = np.array(rows, np.float32)
+    return levels(weights, np.ones(weights.shape, bool), scale, leave_first_out=first_out)
+
+
+@pytest.mark.parametrize("name", MAPS)
+def test_weight_0_and_1_have_the_two_ends_of_the_map(name: str) -> None:
+    colours = lookup_table(name)
+    shown = colour_table(colours, PINK, RED)[seen([0.0, 1.0]).index]
+    assert shown.tolist() == [[colours[0], colours[255]]]
+
+
+@given(weight)
+def test_a_linear_weight_has_the_colour_at_its_place_in_the_map(value: float) -> None:
+    grey = np.arange(256, dtype=np.uint32)
+    shown = int(colour_table(grey, 999, 999)[seen([value]).index][0, 0])
+    assert abs(shown - value * 255) <= 1.01
+
+
+@given(weight, weight)
+def test_a_larger_weight_never_has_a_smaller_index(one: float, other: float) -> None:
+    low, high = sorted((one, other))
+    for scale in ("linear", "log"):
+        index = seen([low, high], scale=scale).index[0]
+        assert MASKED < index[0] <= index[1] < NOT_FINITE
+
+
+def test_only_masked_cells_look_masked() -> None:
+    weights = np.array([[1, 0], [0.0, 1]], np.float32)
+    visible = np.array([[True, False], [True, True]])
+    for scale in SCALES:
+        index = levels(weights, visible, scale).index
+        assert (index == MASKED).tolist() == [[False, True], [False, False]]
+
+
+def test_a_weight_above_the_mask_is_shown_and_not_hidden() -> None:
+    index = levels(np.array([[0.5]], np.float32), np.array([[False]]), "linear").index
+    assert index[0, 0] == seen([0.5]).index[0, 0]
+
+
+def test_the_logarithmic_scale_gives_each_decade_the_same_room() -> None:
+    index = seen([0.0, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0], scale="log").index[0].astype(int)
+    assert index[0] == index[1] == index[2]
+    assert np.ptp(np.diff(index[2:])) <= 1
+    assert index[-1] == seen([1.0]).index[0, 0]
+
+
+def test_by_row_each_row_s_largest_is_at_the_top() -> None:
+    index = seen([0.1, 0.2, 0.0], [0.9, 0.05, 0.05], [0.0, 0.0, 0.0], scale="row").index
+    top = seen([1.0]).index[0, 0]
+    assert index[0, 1] == index[1, 0] == top
+    assert index[0, 0] == seen([0.5]).index[0, 0]
+    assert (index[2] == seen([0.0]).index[0, 0]).all()
+
+
+def test_without_the_first_token_the_rest_fills_the_scale_up_to_a_round_number() -> None:
+    without = seen([0.9, 0.06, 0.04], first_out=True)
+    assert without.top == 0.1
+    assert without.index[0, 1] == seen([0.6]).index[0, 0]
+    assert seen([0.9, 0.06], scale="row", first_out=True).index[0, 1] == seen([1.0]).index[0, 0]
+
+
+@given(st.floats(1e-6, 1))
+def test_a_round_top_is_above_and_less_than_2_5_times_as_large(largest: float) -> None:
+    top = round_top(largest)
+    assert largest <= top * (1 + 1e-5)
+    assert top <= max(largest * 2.5001, 1e-6)
+    assert f"{top:.0e}"[0] in "125"
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_a_weight_that_is_no_number_is_shown_as_such(scale: WeightScale, bad: float) -> None:
+    index = seen([0.5, bad], scale=scale).index[0]
+    assert index[1] == NOT_FINITE
+    assert index[0] != NOT_FINITE
+
+
+@pytest.mark.parametrize("shape", [(0, 0), (0, 5), (1, 1)])
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("first_out", [False, True])
+def test_any_number_of_tokens_has_levels(
+    shape: tuple[int, int], scale: WeightScale, *, first_out: bool
+) -> None:
+    made = levels(
+        np.zeros(shape, np.float32), np.ones(shape, bool), scale, leave_first_out=first_out
+    )
+    assert made.index.shape == shape
+
+
+@given(weight)
+def test_a_thumbnail_s_value_has_the_colour_of_its_weight(value: float) -> None:
+    grey = np.arange(256, dtype=np.uint32)
+    stored = max(1, round(255 * value**0.5))
+    assert abs(int(tone_table(grey, "linear", 999)[stored]) - value * 255) <= 1.6
+    place = (max(np.log10(max(value, 1e-4)), -4) + 4) / 4 * 255
+    # a step of the stored value is 2·0.434/stored decades
+    assert abs(int(tone_table(grey, "log", 999)[stored]) - place) <= 1 + 64 / stored
+
+
+def test_a_thumbnail_s_value_0_is_masked_and_1_is_weight_0() -> None:
+    colours = lookup_table(MAPS[0])
+    for scale in SCALES:
+        table = tone_table(colours, scale, PINK)
+        assert table[0] == PINK
+        assert table[1] == colours[0]
+        assert table[255] == colours[255]
+
+
+@given(weight)
+def test_an_exact_weight_reads_back_as_the_same_float32(value: float) -> None:
+    assert np.float32(exact(np.float32(value))) == np.float32(value)
+
+
+def test_the_legend_names_the_scale_and_its_numbers_lie_where_their_weights_do() -> None:
+    assert len({sentence(scale) for scale in SENTENCES}) == len(SENTENCES)
+    assert "first token left out" in sentence("log", leave_first_out=True)
+    assert "0.2" in sentence("linear", leave_first_out=True, top=0.2)
+    for scale, top in (("linear", 1.0), ("linear", 0.2), ("log", 1.0)):
+        for place, number in ticks(scale, top):
+            value = np.array([float(number.removeprefix("≤ "))], np.float32)
+            assert fraction(value, scale, top)[0] == pytest.approx(place, abs=1e-6)
