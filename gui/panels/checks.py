@@ -23,7 +23,7 @@ class Answer:
     """One line of the panel."""
 
     verdict: Verdict
-    words: str
+    wordings: tuple[str, ...]  # the longest first
     figure: str
     reason: str
 
@@ -58,7 +58,7 @@ class ChecksPanel(Panel):
         for line, answer in zip(self.lines, given, strict=False):
             line.show_check(
                 answer.verdict,
-                answer.words,
+                answer.wordings,
                 answer.figure,
                 answer.reason,
                 stale=view.state.stale,
@@ -118,7 +118,7 @@ def figure(value: float) -> str:
 def _row_sums(checks: Checks) -> Answer:
     return Answer(
         verdict_of(checks.row_sum_error <= Checks.TOLERANCE),
-        "rows sum to 1",
+        ("rows sum to 1",),
         f"± {figure(checks.row_sum_error)}",
         "The largest |sum of a row's weights − 1| over all heads and rows; "
         f"at most {Checks.TOLERANCE:g} is right.",
@@ -128,12 +128,12 @@ def _row_sums(checks: Checks) -> Answer:
 def _masked(reading: Reading) -> Answer:
     if reading.conditions.mask == "none":
         reason = "The mask is off, so every query may look at every key."
-        return Answer("idle", "weight above the mask is 0", "no mask", reason)
+        return Answer("idle", ("weight above the mask is 0", "masked weight 0"), "no mask", reason)
     weight = reading.checks.masked_weight
     side = "above" if reading.conditions.mask == "causal" else "outside"
     return Answer(
         verdict_of(weight == 0),
-        f"weight {side} the mask is 0",
+        (f"weight {side} the mask is 0", "masked weight 0"),
         figure(weight),
         "The largest weight on a key that the mask forbids, over all heads and rows; "
         "only exactly 0 is right.",
@@ -143,7 +143,7 @@ def _masked(reading: Reading) -> Answer:
 def _finite(checks: Checks) -> Answer:
     return Answer(
         verdict_of(checks.all_finite),
-        "all numbers finite",
+        ("all numbers finite", "all finite"),
         "yes" if checks.all_finite else "no",
         "No NaN and no infinity in q, k, v, the weights and the final hidden states.",
     )
@@ -159,7 +159,7 @@ def _cache(reading: Reading, check: CacheCheck | None) -> tuple[Answer, Answer]:
 
 
 def _cached(reading: Reading, check: CacheCheck | None, part: str, reason: str) -> Answer:
-    words = f"cached = full pass: {part}"
+    words = f"cached = full pass: {part}", f"cached = full: {part}", f"= full: {part}"
     if not reading.use_cache:
         return Answer("idle", words, "not cached", "The cache is off: a full pass is shown.")
     if not reading.conditions.append_only:

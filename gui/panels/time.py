@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import ClassVar
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QPushButton, QVBoxLayout
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout
 
 from engine.reading import Reading
 from engine.sampling import Sampling
@@ -67,10 +67,10 @@ class TimePanel(Panel):
         self._controls.addWidget(self.slider, 1)
         self._controls.addWidget(self.speed)
         self._controls.addWidget(self.speed_text)
-        self._labels = QGridLayout()
-        for column, label in enumerate((self.where, self.context, self.sampling)):
-            self._labels.addWidget(label, 0, column)
-            self._labels.setColumnStretch(column, 1)
+        self._labels = QHBoxLayout()
+        self._labels.addWidget(self.where)
+        self._labels.addWidget(self.context, 1)
+        self._labels.addWidget(self.sampling)
         self._rows = QVBoxLayout(self)
         self._rows.addLayout(self._controls)
         self._rows.addLayout(self._labels)
@@ -97,7 +97,7 @@ class TimePanel(Panel):
         self._rows.setContentsMargins(2 * unit, unit, 2 * unit, unit)
         self._rows.setSpacing(unit)
         self._controls.setSpacing(unit)
-        self._labels.setHorizontalSpacing(4 * unit)
+        self._labels.setSpacing(4 * unit)
         font = font_of(self, theme.font_body)
         for button in (self.back, self.step, self.play, self.sentence):
             button.setFont(font)

@@ -21,7 +21,8 @@ class CheckLine(QLabel):
         self.setTextFormat(Qt.TextFormat.PlainText)
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
         self.verdict: Verdict = "idle"
-        self._words = self._figure = ""
+        self._figure = ""
+        self._wordings: tuple[str, ...] = ("",)
         self._stale = False
         self.set_theme(LIGHT)
 
@@ -34,13 +35,22 @@ class CheckLine(QLabel):
         self.update()
 
     def show_check(
-        self, verdict: Verdict, words: str, figure: str, reason: str, *, stale: bool = False
+        self,
+        verdict: Verdict,
+        wordings: tuple[str, ...],
+        figure: str,
+        reason: str,
+        *,
+        stale: bool = False,
     ) -> None:
-        """Show one answer; `reason` says in a sentence what is asked and how exactly."""
-        self.setText(f"{GLYPHS[verdict]} {words}: {figure}")
+        """Show one answer: the first wording that fits, the longest first, and a figure.
+
+        `reason` says in a sentence what is asked and how exactly.
+        """
+        self.setText(f"{GLYPHS[verdict]} {wordings[0]}: {figure}")
         self.setToolTip(plain_tip(f"{self.text()}. {reason}"))
         self.setAccessibleDescription(reason)
-        self.verdict, self._words, self._figure, self._stale = verdict, words, figure, stale
+        self.verdict, self._wordings, self._figure, self._stale = verdict, wordings, figure, stale
         self.updateGeometry()
         self.update()
 
@@ -51,7 +61,7 @@ class CheckLine(QLabel):
         em = self._plain.pixelSize()
         return (
             round(1.4 * em),
-            self._width(self._plain, self._words) + em,
+            self._width(self._plain, self._wordings[0]) + em,
             self._width(self._bold, self._figure),
         )
 
@@ -81,6 +91,11 @@ class CheckLine(QLabel):
             painter.drawText(area, _MIDDLE | Qt.AlignmentFlag.AlignRight, self._figure)
             painter.setFont(self._plain)
             room = area.adjusted(glyph, 0, -(figure + theme.unit), 0)
-            elide = Qt.TextElideMode.ElideRight
-            words = QFontMetricsF(self._plain).elidedText(self._words, elide, room.width())
-            painter.drawText(room, _MIDDLE, words)
+            painter.drawText(room, _MIDDLE, self._fitting(room.width()))
+
+    def _fitting(self, room: float) -> str:
+        metrics = QFontMetricsF(self._plain)
+        for wording in self._wordings:
+            if metrics.horizontalAdvance(wording) <= room:
+                return wording
+        return metrics.elidedText(self._wordings[-1], Qt.TextElideMode.ElideRight, room)

@@ -62,17 +62,29 @@ class UserSlider(QSlider):
         )
         return groove, handle
 
-    def mousePressEvent(self, event: QMouseEvent) -> None:
-        """Bring the handle under the pointer, from where it can be dragged on."""
+    def _value_at(self, x: float) -> int:
         groove, handle = self._places()
-        point = event.position().toPoint()
-        if event.button() == Qt.MouseButton.LeftButton and not handle.contains(point):
-            along = point.x() - groove.x() - handle.width() // 2
-            span = groove.width() - handle.width()
-            self.setSliderPosition(
-                QStyle.sliderValueFromPosition(self.minimum(), self.maximum(), along, span)
-            )
-        super().mousePressEvent(event)
+        span = groove.width() - handle.width()
+        along = round(x) - groove.x() - handle.width() // 2
+        return QStyle.sliderValueFromPosition(self.minimum(), self.maximum(), along, span)
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """Bring the handle to the pointer and let it be dragged on."""
+        if event.button() != Qt.MouseButton.LeftButton or self.minimum() == self.maximum():
+            event.ignore()
+            return
+        self.setSliderDown(True)
+        self.setSliderPosition(self._value_at(event.position().x()))
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        """Follow the pointer while the button is held."""
+        if self.isSliderDown():
+            self.setSliderPosition(self._value_at(event.position().x()))
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        """Let the handle go."""
+        if event.button() == Qt.MouseButton.LeftButton and self.isSliderDown():
+            self.setSliderDown(False)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """The slider of the style, and the mark over its groove."""
