@@ -4,11 +4,13 @@ First paint, then the panels, then the engine's thread imports torch and opens t
 pyqtgraph for the curves. Nothing here runs at import.
 """
 
+import importlib
 import os
+import pkgutil
 import sys
 import threading
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -62,15 +64,24 @@ class App:
         self.window.show()
 
     def furnish(self) -> None:
-        """Build what the first paint did not wait for, then open the model."""
-        from gui.commands import COMMANDS  # noqa: PLC0415 - numpy and the panels, after it
-        from gui.controller import Controller  # noqa: PLC0415
-        from gui.panels.table import PANELS  # noqa: PLC0415
+        """Do what the first paint did not wait for, in pieces, so that the window stays alive."""
+        pieces = self._pieces()
+
+        def go_on() -> None:
+            for _piece in pieces:
+                QTimer.singleShot(0, go_on)
+                return
+
+        go_on()
+
+    def _pieces(self) -> Iterator[None]:
+        """Start the engine first, import numpy and the panels, build them, connect everything."""
+        from gui.controller import Controller  # noqa: PLC0415 - all this after the first paint
         from gui.state import Store  # noqa: PLC0415
-        from gui.view import resolve  # noqa: PLC0415
         from gui.wishes import OpenModel  # noqa: PLC0415
         from gui.worker import EngineThread  # noqa: PLC0415
 
+        yield
         self.store = Store(self._first_state())
         engine = EngineThread()
         self.controller = Controller(self.store, engine, self.messages)
@@ -78,12 +89,22 @@ class App:
         engine.start()
         folders = resources.model_folders()
         self.controller.fulfil(OpenModel(self._first_model(folders)))
-        self.window.furnish(
-            [(make(), place) for make, place in PANELS],
-            COMMANDS,
-            [(folder.name, folder) for folder in folders],
-        )
+        yield
+        for package in ("gui.widgets", "gui.panels"):
+            for module in pkgutil.iter_modules(importlib.import_module(package).__path__):
+                importlib.import_module(f"{package}.{module.name}")
+                yield
+        from gui.commands import COMMANDS  # noqa: PLC0415
+        from gui.panels.table import PANELS  # noqa: PLC0415
+        from gui.view import resolve  # noqa: PLC0415
+
+        panels = []
+        for make, place in PANELS:
+            panels.append((make(), place))
+            yield
+        self.window.furnish(panels, COMMANDS, [(folder.name, folder) for folder in folders])
         self.window.restore_layout(None, self._settings.read("layout"))
+        yield
         self.window.wished.connect(self.controller.fulfil)
         self.window.command_wanted.connect(self._do)
         self.store.changed.connect(lambda state, _names: self.window.show_view(resolve(state)))
