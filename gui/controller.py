@@ -99,6 +99,10 @@ class Controller(QObject):
             self._ask("look", lambda scope, _void: scope.look(look), frozenset({"look"}))
 
     @fulfil.register
+    def _(self, wish: wishes.PointAt) -> None:
+        self._store.update(pointed=wish.cell)
+
+    @fulfil.register
     def _(self, _wish: wishes.Step) -> None:
         self._stop_playing()
         self._step()

@@ -65,6 +65,7 @@ class State:
     reading: Reading | None = None
     cache_check: CacheCheck | None = None
     selection: Selection = field(default_factory=Selection)
+    pointed: tuple[int, int] | None = None  # the query and key under the mouse, in one head
     mask: MaskChoice = field(default_factory=MaskChoice)
     use_cache: bool = True
     sampling: Sampling = field(default_factory=Sampling)

@@ -25,7 +25,8 @@ class View:
     """One moment, ready to be drawn.
 
     `labels` [S] are the shown tokens as text that no renderer mistakes for markup; `row` [S] is
-    the selected query's weights in the selected head. Positions count from the first token that
+    the selected query's weights in the selected head, `lit` the query and key that the token
+    strip shows: those under the mouse, or else the selected ones. Positions count from the first token that
     the model sees. Without a text `query` is None and arrays are empty.
     """
 
@@ -40,6 +41,7 @@ class View:
     key: int | None
     row: NDArray[np.float32]
     row_visible: NDArray[np.bool_]
+    lit: tuple[int | None, int | None]
     role: Role | None
     order: tuple[HeadAt, ...] | None  # None: the natural grid
     dimmed: frozenset[HeadAt]
@@ -84,7 +86,7 @@ def resolve(state: State) -> View:
     reading, selection = state.reading, state.selection
     theme = _scaled(state.display.theme, state.display.zoom)
     tokens, labels = _shown_tokens(reading)
-    query = key = None
+    query = key = pointed = None
     row, row_visible = np.empty(0, np.float32), np.empty(0, np.bool_)
     layer, head = selection.layer, selection.head
     if reading is not None:
@@ -93,6 +95,8 @@ def resolve(state: State) -> View:
             last = reading.n_tokens - 1
             query = last if selection.query is None else min(selection.query, last)
             key = None if selection.key is None else min(selection.key, last)
+            if state.pointed is not None and max(state.pointed) <= last:
+                pointed = state.pointed
             row, row_visible = reading.focus.weights[query], reading.focus.visible[query]
     roles = reading.roles if reading and reading.n_tokens else None
     sort = state.display.sort
@@ -108,6 +112,7 @@ def resolve(state: State) -> View:
         key=key,
         row=row,
         row_visible=row_visible,
+        lit=pointed or (query, key),
         role=roles.name(layer, head) if roles else None,
         order=_order(roles, sort) if roles and sort else None,
         dimmed=_dimmed(roles, sort, state.display.least) if roles and sort else frozenset(),

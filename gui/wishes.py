@@ -31,6 +31,13 @@ class SelectPosition:
 
 
 @dataclass(frozen=True)
+class PointAt:
+    """The mouse is over this query and key; None: over none any more."""
+
+    cell: tuple[int, int] | None
+
+
+@dataclass(frozen=True)
 class Step:
     """One token further."""
 
@@ -103,6 +110,7 @@ Wish = (
     EditText
     | SelectHead
     | SelectPosition
+    | PointAt
     | Step
     | GoTo
     | Choose

@@ -20,7 +20,7 @@ from gui.widgets.arc_view import ArcView
 from gui.widgets.fitting_label import FittingLabel
 from gui.widgets.head_view import HeadView
 from gui.widgets.matrix_view import MatrixView
-from gui.wishes import SelectPosition, SetDisplay
+from gui.wishes import PointAt, SelectPosition, SetDisplay
 
 _SCALES: tuple[tuple[Scale, str], ...] = (
     ("linear", "0 to 1"),
@@ -54,6 +54,8 @@ class HeadPanel(Panel):
             self.stack.addWidget(head_view)
             head_view.cell_clicked.connect(self._select)
             head_view.cell_requested.connect(self._select)
+            head_view.cell_hovered.connect(lambda *cell: self.wish(PointAt(cell)))
+            head_view.hover_left.connect(lambda: self.wish(PointAt(None)))
         self.drawings = QButtonGroup(self)
         words = QHBoxLayout()
         words.addWidget(self.heading)

@@ -77,10 +77,18 @@ class PromptPanel(Panel):
         is_new = previous is None or view.reading is not previous.reading
         if is_new and view.reading.reason != "looked":
             self.strip.set_recomputed(*view.reading.computed)
-        self.strip.set_row(view.row, view.row_visible)
-        self.strip.set_selected(view.query, view.key)
+        self._light(view)
         if view.query is not None:
             self.editor.set_selected(view.query + view.reading.n_fallen)
+
+    def _light(self, view: View) -> None:
+        """Where the lit query looks: the one under the mouse, or the selected one."""
+        query, key = view.lit
+        if view.focus is None or query is None:
+            self.strip.set_row(None)
+        else:
+            self.strip.set_row(view.focus.weights[query], view.focus.visible[query])
+        self.strip.set_selected(query, key)
 
     def _draw_tokens(self, view: View) -> None:
         reading = view.reading
