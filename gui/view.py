@@ -26,8 +26,8 @@ class View:
 
     `labels` [S] are the shown tokens as text that no renderer mistakes for markup; `row` [S] is
     the selected query's weights in the selected head, `lit` the query and key that the token
-    strip shows: those under the mouse, or else the selected ones. Positions count from the first token that
-    the model sees. Without a text `query` is None and arrays are empty.
+    strip shows: those under the mouse, or else the selected ones. Positions count from the first
+    token that the model sees. Without a text `query` is None and arrays are empty.
     """
 
     state: State
