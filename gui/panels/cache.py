@@ -30,7 +30,7 @@ CACHE_OFF = (
     "The cache is off: every pass computes all rows.",
 )
 
-_WITH, _WITHOUT = "text", "bad"  # colours of the theme
+_WITH, _WITHOUT = "text", "text_dim"  # colours of the theme
 
 
 class _CacheSwitch(QCheckBox):
@@ -51,7 +51,7 @@ class CachePanel(Panel):
 
     def __init__(self) -> None:
         super().__init__()
-        self.switch = _CacheSwitch("KV cache on")
+        self.switch = _CacheSwitch("KV cache")
         self.switch.setToolTip("Off: every pass computes keys and values of all tokens again")
         self.switch.setAccessibleDescription(self.switch.toolTip())
         self.switch.clicked.connect(lambda _checked: self._toggle())
@@ -60,19 +60,12 @@ class CachePanel(Panel):
         self.sentence.setTextFormat(Qt.TextFormat.PlainText)
         self.sentence.setWordWrap(True)
         self.sentence.setAlignment(Qt.AlignmentFlag.AlignTop)
-        self.bytes_chart = CurveChart(
-            "KiB held",
-            "pass",
-            (Series("held", _WITH, "line"), Series("formula", _WITHOUT, "dashes")),
-        )
-        self.rows_chart = CurveChart(
-            "rows computed",
-            "pass",
-            (Series("with", _WITH, "line"), Series("without", _WITHOUT, "dashes")),
-        )
-        self.time_chart = CurveChart(
-            "ms", "pass", (Series("with", _WITH, "dots"), Series("without", _WITHOUT, "triangles"))
-        )
+        held = Series("held", _WITH, "line"), Series("formula", _WITHOUT, "dashes")
+        rows = Series("with", _WITH, "line"), Series("without", _WITHOUT, "dashes")
+        took = Series("with", _WITH, "dots"), Series("without", _WITHOUT, "triangles")
+        self.bytes_chart = CurveChart(("KiB after a pass", "KiB"), "pass", held)
+        self.rows_chart = CurveChart(("rows computed", "rows"), "pass", rows)
+        self.time_chart = CurveChart(("ms per pass", "ms"), "pass", took)
         self._columns = PassColumns()
         self._charted: tuple[PassStats, ...] | None = None
         self._lay_out()
@@ -126,7 +119,7 @@ class CachePanel(Panel):
         self._column.setContentsMargins(2 * unit, unit, 2 * unit, unit)
         self._column.setSpacing(unit // 2)
         self._top.setSpacing(3 * unit)
-        self._chart_row.setSpacing(3 * unit)
+        self._chart_row.setSpacing(2 * unit)
         font = font_of(self, theme.font_body)
         for widget in (self.switch, self.sentence):
             widget.setFont(font)
@@ -163,7 +156,9 @@ class CachePanel(Panel):
         per_pass = (
             f"last pass +{written:,} B, {last.n_computed:,} of {last.n_tokens:,} rows computed"
         )
-        in_all = f"all {len(columns):,} passes {computed:,} of {without:,} rows"
+        in_all = (
+            f"{counted(len(columns), 'pass', 'passes')} in all: {computed:,} of {without:,} rows"
+        )
         took = f"{1000 * last.seconds:.1f} ms"
         self.rows.set_wordings(
             f"{per_pass}, {took}; {in_all}",
@@ -221,6 +216,11 @@ def _quiet(view: View, colour: str) -> str:
     return view.theme.text_dim if view.state.stale else colour
 
 
+def counted(number: int, one: str, more: str = "") -> str:
+    """So many of something."""
+    return f"{number:,} {one if number == 1 else more or f'{one}s'}"
+
+
 def _scaled(n_bytes: int) -> str:
     for unit, size in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
         if n_bytes >= size:
@@ -233,11 +233,11 @@ def _formula(figures: CacheFigures, glyph: str, agreement: str) -> tuple[str, ..
     each = f"{figures.bytes_per_number:g} bytes"
     named = (
         f"{glyph} 2 · {figures.n_layer} n_layer · {figures.n_kv_head} n_kv_head · "
-        f"{figures.head_dim} head_dim · {figures.n_tokens} tokens · {each} = {result}"
+        f"{figures.head_dim} head_dim · {counted(figures.n_tokens, 'token')} · {each} = {result}"
     )
     bare = (
         f"{glyph} 2 · {figures.n_layer} · {figures.n_kv_head} · {figures.head_dim} · "
-        f"{figures.n_tokens} tokens · {each} = {result}"
+        f"{counted(figures.n_tokens, 'token')} · {each} = {result}"
     )
     return f"{named}, {agreement}", named, bare, f"{glyph} formula {result}"
 
@@ -249,7 +249,7 @@ def _pass_axis(x: Floats) -> Axis:
 
 def _from_zero(highest: float, *, whole: bool = False) -> Axis:
     top = round_up(float(highest))
-    return Axis(0.0, top * 1.04, tuple(linear_ticks(0.0, top, 3, whole=whole)))
+    return Axis(0.0, top * 1.05, tuple(linear_ticks(0.0, top, 3, whole=whole)))
 
 
 def _powers_of_ten(took: Floats) -> Axis:

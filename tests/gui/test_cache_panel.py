@@ -1,0 +1,323 @@
+"""The KV cache panel: measured bytes beside the formula, rows saved, time, and the switch."""
+
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QWidget
+from pytestqt.qtbot import QtBot
+
+from engine.conditions import Conditions
+from engine.reading import PassStats, Reading
+from gui import graphs
+from gui.cache_figures import PassColumns
+from gui.panels.cache import N_SHOWN, CachePanel
+from gui.state import Display
+from gui.theme import THEMES, Theme
+from gui.widgets.curves import CurveChart
+from gui.wishes import SetCache, Wish
+from tests.gui.tiny_scope import BYTES_PER_TOKEN, house, picture, tiny_scope, view_of
+
+
+@pytest.fixture
+def window(qtbot: QtBot) -> QWidget:
+    """What the panel sits in; a panel alone would ask the platform for a least size."""
+    widget = QWidget()
+    qtbot.addWidget(widget)
+    return widget
+
+
+@pytest.fixture
+def panel(window: QWidget) -> CachePanel:
+    """A shown panel, wide enough for the whole wording of its lines."""
+    widget = CachePanel()
+    house(window, widget, 900, 180)
+    return widget
+
+
+@pytest.fixture
+def wishes(panel: CachePanel) -> list[Wish]:
+    """What the panel wished for, in order."""
+    wished: list[Wish] = []
+    panel.wished.connect(wished.append)
+    return wished
+
+
+def charts(panel: CachePanel) -> list[CurveChart]:
+    """From left to right."""
+    return [panel.bytes_chart, panel.rows_chart, panel.time_chart]
+
+
+def wait_for_curves(qtbot: QtBot, panel: CachePanel) -> None:
+    """Until pyqtgraph is there and every chart is built."""
+    graphs.start_import()
+    qtbot.waitUntil(lambda: all(chart.is_drawn for chart in charts(panel)), timeout=20_000)
+
+
+def drawn(chart: CurveChart, name: str) -> NDArray[np.float64]:
+    """The points of one series as the curve itself holds them [2, points]."""
+    at = [series.name for series in chart.series].index(name)
+    assert chart._plot is not None
+    x, y = chart._plot._items[at].getData()
+    return np.array([x, y])
+
+
+def test_bytes_stand_beside_the_formula(panel: CachePanel) -> None:
+    """Two times 2 layers × 2 key/value heads × 4 numbers × 4 bytes make 128 a token."""
+    panel.show_view(view_of(tiny_scope(max_seq_len=32).edit("to be or not")))
+    assert BYTES_PER_TOKEN == 128
+    assert panel.held.text() == "holds 1,536 B (1.5 KiB) of 4,096 B preallocated"
+    assert panel.formula.text() == (
+        "✓ 2 · 2 n_layer · 2 n_kv_head · 4 head_dim · 12 tokens · 4 bytes = 1,536 B, "
+        "as the tensors hold"
+    )
+    assert "2 · n_layer · n_kv_head · head_dim · tokens · bytes" in panel.formula.toolTip()
+
+
+def test_a_step_adds_one_token_and_computes_one_row(panel: CachePanel) -> None:
+    """In all: 5 + 1 + 1 rows instead of 5 + 6 + 7."""
+    scope = tiny_scope()
+    scope.edit("to be")
+    scope.step()
+    reading = scope.step()
+    panel.show_view(view_of(reading))
+    took = 1000 * reading.stats[-1].seconds
+    assert panel.rows.text() == (
+        f"last pass +128 B, 1 of 7 rows computed, {took:.1f} ms; 3 passes in all: 7 of 18 rows"
+    )
+    assert panel.held.text().startswith("holds 896 B")
+
+
+def test_an_edit_in_the_middle_computes_from_there_on(panel: CachePanel) -> None:
+    """Of "to be or" the first three tokens stay, so five are written again."""
+    scope = tiny_scope()
+    scope.edit("to be or")
+    panel.show_view(view_of(scope.edit("to me or")))
+    assert panel.rows.text().startswith("last pass +640 B, 5 of 8 rows computed")
+    assert panel.formula.text().startswith("✓")
+
+
+def test_a_step_back_does_not_empty_the_cache(panel: CachePanel) -> None:
+    """Three tokens are shown, eight are held, and the formula counts what is held."""
+    scope = tiny_scope()
+    scope.edit("to be or")
+    panel.show_view(view_of(scope.go_to(3)))
+    assert panel.held.text().startswith("holds 1,024 B")
+    assert "8 tokens" in panel.formula.text()
+    assert panel.formula.text().startswith("✓")
+
+
+def test_bytes_that_differ_from_the_formula_are_crossed(panel: CachePanel) -> None:
+    """In words as well."""
+    reading = tiny_scope().edit("to be")
+    panel.show_view(view_of(replace(reading, cache_bytes=641)))
+    assert panel.formula.text().startswith("✗")
+    assert panel.formula.text().endswith("= 640 B, but the tensors hold 641 B")
+    # Room for another number of numbers than the formula knows of.
+    panel.show_view(view_of(replace(reading, cache_allocated_bytes=4_000)))
+    assert panel.formula.text().startswith("✗")
+
+
+def test_with_the_cache_off_everything_is_computed_again(qtbot: QtBot, panel: CachePanel) -> None:
+    """Said in a sentence, counted in rows, and drawn with a mark of its own."""
+    scope = tiny_scope()
+    scope.edit("to be")
+    scope.step()
+    scope.set_cache(use=False)
+    reading = scope.step()
+    panel.show_view(view_of(reading, use_cache=False))
+    assert panel.held.text().startswith("holds 0 B of")
+    assert panel.formula.text().startswith("The cache is off: every pass computes")
+    # Passes of 5, 1, then 6 and 7 rows; without the cache 5, 6, 6 and 7.
+    assert panel.rows.text().startswith("last pass +0 B, 7 of 7 rows computed")
+    assert panel.rows.text().endswith("4 passes in all: 19 of 24 rows")
+    wait_for_curves(qtbot, panel)
+    assert drawn(panel.rows_chart, "with").tolist() == [[1, 2, 3, 4], [5, 1, 6, 7]]
+    assert drawn(panel.rows_chart, "without").tolist() == [[1, 2, 3, 4], [5, 6, 6, 7]]
+    kib = 128 / 1024
+    assert drawn(panel.bytes_chart, "held")[1].tolist() == [5 * kib, 6 * kib, 0, 0]
+    assert drawn(panel.bytes_chart, "formula")[1].tolist() == [n * kib for n in (5, 6, 6, 7)]
+    seconds = [each.seconds for each in reading.stats]
+    for name, passes in (("with", [1, 2]), ("without", [3, 4])):
+        x, y = drawn(panel.time_chart, name)
+        assert x.tolist() == passes
+        assert 10**y == pytest.approx([1000 * seconds[number - 1] for number in passes])
+
+
+def test_without_the_mask_nothing_is_cached(panel: CachePanel) -> None:
+    """And the panel says why."""
+    scope = tiny_scope()
+    scope.edit("to be")
+    panel.show_view(view_of(scope.set_conditions(Conditions(mask="none"))))
+    assert panel.formula.text() == (
+        "Without the mask nothing can be cached: a new token changes every earlier row."
+    )
+    assert panel.held.text().startswith("holds 0 B of")
+    assert panel.rows.text().startswith("last pass +0 B, 5 of 5 rows computed")
+
+
+@pytest.mark.parametrize("use", [True, False])
+def test_the_switch_asks_and_waits_to_be_told(
+    qtbot: QtBot, panel: CachePanel, wishes: list[Wish], *, use: bool
+) -> None:
+    """By mouse and by the space bar; it shows the state, not its own press."""
+    panel.show_view(view_of(tiny_scope().edit("a"), use_cache=use))
+    assert panel.switch.isChecked() == use
+    qtbot.mouseClick(panel.switch, Qt.MouseButton.LeftButton, pos=panel.switch.rect().center())
+    panel.switch.setFocus()
+    qtbot.keyClick(panel.switch, Qt.Key.Key_Space)
+    assert wishes == [SetCache(not use)] * 2
+    assert panel.switch.isChecked() == use
+    wishes.clear()
+    panel.show_view(view_of(tiny_scope().edit("a"), use_cache=not use))
+    assert panel.switch.isChecked() != use
+    assert wishes == []
+
+
+def test_without_a_text_a_sentence_stands_there(panel: CachePanel) -> None:
+    """Nothing is drawn that the model did not produce."""
+    panel.show_view(view_of(tiny_scope().edit("")))
+    assert panel.sentence.text().startswith("There is no text yet.")
+    assert not panel.held.isVisible()
+    assert not any(chart.isVisible() for chart in charts(panel))
+    panel.show_view(view_of(None, phase="loading"))
+    assert panel.sentence.text() == "The model is being loaded."
+
+
+def test_one_pass_is_drawn_as_a_stroke(qtbot: QtBot, panel: CachePanel) -> None:
+    """One pass makes no line, so a stroke stands at its place: one row in pass 1."""
+    panel.show_view(view_of(tiny_scope().edit("a")))
+    assert "1 token · 4 bytes = 128 B" in panel.formula.text()
+    assert panel.rows.text().endswith("1 pass in all: 1 of 1 rows")
+    wait_for_curves(qtbot, panel)
+    x, y = drawn(panel.rows_chart, "with")
+    assert x.mean() == 1
+    assert x[0] < x[1]
+    assert y.tolist() == [1, 1]
+
+
+def test_a_text_that_was_emptied_is_counted_too(panel: CachePanel) -> None:
+    """Rewinding to nothing is a pass without rows; the one after it starts anew."""
+    scope = tiny_scope()
+    scope.edit("to be")
+    scope.edit("")
+    panel.show_view(view_of(scope.edit("ab")))
+    assert panel.held.text().startswith("holds 256 B")
+    assert panel.rows.text().endswith("3 passes in all: 7 of 7 rows")
+
+
+def test_figures_stand_before_pyqtgraph_is_there(
+    qtbot: QtBot, panel: CachePanel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Numbers at once, curves when they can be drawn."""
+    with monkeypatch.context() as without:
+        without.setattr(graphs.GraphLoader, "module", None)
+        panel.show_view(view_of(tiny_scope().edit("to be")))
+        before = picture(panel)
+        assert panel.held.text().startswith("holds 640 B")
+        assert not any(chart.is_drawn for chart in charts(panel))
+    graphs.loader().ready.emit()
+    wait_for_curves(qtbot, panel)
+    assert picture(panel) != before
+
+
+def test_neither_pyqtgraph_nor_torch_is_imported_with_the_panel() -> None:
+    """The first paint must not wait for either."""
+    code = (
+        "import sys, gui.panels.cache, gui.panels.checks, gui.panels.time;"
+        "sys.exit(bool({'pyqtgraph', 'torch'} & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0  # noqa: S603
+
+
+def test_looking_elsewhere_leaves_the_curves_alone(
+    qtbot: QtBot, panel: CachePanel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reading without a new pass draws no curve again."""
+    scope = tiny_scope()
+    panel.show_view(view_of(scope.edit("to be")))
+    wait_for_curves(qtbot, panel)
+    calls: list[object] = []
+    monkeypatch.setattr(CurveChart, "show_points", lambda *given: calls.append(given))
+    panel.show_view(view_of(scope.go_to(2)))
+    assert calls == []
+    scope.go_to(5)
+    panel.show_view(view_of(scope.step()))
+    assert len(calls) == 3
+
+
+def many(reading: Reading, n_passes: int) -> Reading:
+    """The reading after so many passes of its last kind."""
+    return replace(reading, stats=tuple(replace(reading.stats[-1]) for _ in range(n_passes)))
+
+
+def test_the_latest_passes_are_drawn_and_all_are_counted(qtbot: QtBot, panel: CachePanel) -> None:
+    """Of a thousand passes the last two hundred, under their own numbers."""
+    panel.show_view(view_of(many(tiny_scope().edit("to be"), 1_000)))
+    wait_for_curves(qtbot, panel)
+    assert panel.rows.text().endswith("1,000 passes in all: 5,000 of 5,000 rows")
+    for chart in charts(panel):
+        x = drawn(chart, chart.series[0].name)[0]
+        assert (len(x), x[0], x[-1]) == (N_SHOWN, 1_001 - N_SHOWN, 1_000)
+
+
+def test_columns_follow_a_growing_and_a_new_list() -> None:
+    """Another run's passes are never taken for a continuation."""
+    first = tuple(PassStats(n, n, 0, 0.001, n, True, "started") for n in range(1, 600))
+    columns = PassColumns()
+    columns.update(first[:1])
+    columns.update(first)
+    assert columns.n_tokens.tolist() == list(range(1, 600))
+    other = tuple(PassStats(7, 1, 6, 0.002, 9, False, "cache off") for _ in range(700))
+    columns.update(other)
+    assert columns.n_tokens.tolist() == [7] * 700
+    assert columns.milliseconds == pytest.approx(2.0)
+    assert not columns.cached.any()
+    columns.update(other[:2])
+    assert columns.numbers.tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("theme", THEMES.values(), ids=THEMES)
+def test_everything_fits_at_the_bottom_of_a_small_window(panel: CachePanel, theme: Theme) -> None:
+    """At 600 × 170 lines are shortened, and their result stays; nothing is pushed out."""
+    panel.resize(600, 170)
+    panel.show_view(view_of(tiny_scope().edit("to be or not"), display=Display(theme=theme)))
+    picture(panel)
+    for label in (panel.held, panel.formula, panel.rows):
+        assert "…" not in label.shown()
+    assert "1,536 B" in panel.formula.shown()
+    for chart in charts(panel):
+        corner = chart.mapTo(panel, chart.rect().bottomRight())
+        assert panel.rect().contains(corner)
+        assert chart.height() >= 60
+
+
+@pytest.mark.parametrize("theme", THEMES.values(), ids=THEMES)
+def test_drawing_twice_gives_the_same_picture(
+    qtbot: QtBot, panel: CachePanel, theme: Theme
+) -> None:
+    """Nothing is left over from what was shown before, also not from another theme."""
+    view = view_of(tiny_scope().edit("to be"), display=Display(theme=theme))
+    panel.show_view(view)
+    wait_for_curves(qtbot, panel)
+    first = picture(panel)
+    panel.show_view(view_of(None, phase="loading"))
+    panel.show_view(view_of(tiny_scope().edit("a text of another length")))
+    panel.show_view(view_of(view.reading, display=Display(theme=theme)))
+    assert picture(panel) == first
+
+
+def test_charts_say_in_words_what_they_show(panel: CachePanel) -> None:
+    """For those who do not see curves."""
+    scope = tiny_scope()
+    scope.edit("to be")
+    panel.show_view(view_of(scope.step()))
+    assert panel.rows_chart.accessibleDescription() == (
+        "rows computed in pass 2: 1; without the cache 6"
+    )
+    assert "with the cache" in panel.time_chart.accessibleDescription()
+    assert panel.held.text() in panel.accessibleDescription()
