@@ -1,6 +1,6 @@
 """The text as tokens: what the prompt gave, what was generated, and where each token stands."""
 
-import codecs
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -43,26 +43,41 @@ class Document:
 
 
 def token_spans(text: str, tokens: Sequence[bytes]) -> NDArray[np.int64]:
-    """Begin and end of each token in the characters of the text [tokens, 2]."""
-    ends = np.cumsum([len(token) for token in tokens], dtype=np.int64)
-    starts = ends - np.array([len(token) for token in tokens], dtype=np.int64)
+    """Begin and end of each token in the characters of the text [tokens, 2].
+
+    `text` is what `engine.tokenizers.utf8.to_text` makes of all the tokens' bytes.
+    """
+    lengths = np.fromiter(map(len, tokens), np.int64, len(tokens))
+    ends = np.cumsum(lengths)
+    starts = ends - lengths
     encoded = text.encode("utf-8", "surrogatepass")
-    if not tokens or ends[-1] != len(encoded):
-        return _spans_by_decoding(tokens)
-    # A character starts at every byte that is not a UTF-8 continuation (10xxxxxx).
-    is_start = (np.frombuffer(encoded, np.uint8) & 0xC0) != 0x80
+    if len(encoded) == lengths.sum():
+        # A character starts at every byte that is not a UTF-8 continuation (10xxxxxx).
+        is_start = (np.frombuffer(encoded, np.uint8) & 0xC0) != 0x80
+    else:
+        is_start = _character_starts(b"".join(tokens))
     begun = np.concatenate(([0], np.cumsum(is_start)))  # characters begun before each byte
-    return np.stack((begun[starts + 1] - 1, begun[ends]), axis=1)
+    first_byte_taken = begun[np.minimum(starts + 1, len(is_start))]
+    return np.stack((np.where(lengths, first_byte_taken - 1, begun[ends]), begun[ends]), axis=1)
 
 
-def _spans_by_decoding(tokens: Sequence[bytes]) -> NDArray[np.int64]:
-    """The same for bytes that are no valid UTF-8, as a sampled continuation may contain."""
-    decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    spans = np.zeros((len(tokens), 2), dtype=np.int64)
-    n_characters = 0
-    for row, token in enumerate(tokens):
-        begin = n_characters
-        n_characters += len(decoder.decode(token))
-        waiting = bool(decoder.getstate()[0])
-        spans[row] = begin, max(n_characters + waiting, begin)
-    return spans
+# One character, or as much of one as there is before a byte that cannot go on with it: what a
+# decoder replaces by one U+FFFD (the Unicode Standard, table 3-7). Lone surrogates are whole.
+_CHARACTER = re.compile(
+    rb"[\x00-\x7f]"
+    rb"|[\xc2-\xdf][\x80-\xbf]?"
+    rb"|\xe0(?:[\xa0-\xbf][\x80-\xbf]?)?"
+    rb"|\xed(?:[\x80-\x9f][\x80-\xbf]?|[\xa0-\xbf][\x80-\xbf])?"
+    rb"|[\xe1-\xef][\x80-\xbf]{0,2}"
+    rb"|\xf0(?:[\x90-\xbf][\x80-\xbf]{0,2})?"
+    rb"|[\xf1-\xf3][\x80-\xbf]{0,3}"
+    rb"|\xf4(?:[\x80-\x8f][\x80-\xbf]{0,2})?"
+    rb"|[\x80-\xff]"
+)
+
+
+def _character_starts(encoded: bytes) -> NDArray[np.bool_]:
+    """Where a character of any bytes, as a sampled continuation may hold, begins [bytes]."""
+    is_start = np.zeros(len(encoded), dtype=np.bool_)
+    is_start[[found.start() for found in _CHARACTER.finditer(encoded)]] = True
+    return is_start
