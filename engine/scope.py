@@ -82,6 +82,10 @@ class Scope:
         self._cursor = max(first, min(cursor, len(self._document)))
         return self._reading("looked", (0, 0))
 
+    def back(self) -> Reading:
+        """Show the text one token shorter than it is shown now; nothing is forgotten."""
+        return self.go_to(self._cursor - 1)
+
     def _append(
         self, cursor: int, token_id: int, origin: Sampling | None, cancelled: Cancelled
     ) -> Reading:
@@ -90,7 +94,7 @@ class Scope:
         if cursor - self._n_fallen >= limit:
             raise ContextFullError(
                 f"The context is full: this model sees at most {limit} tokens. "
-                "Shorten the text, or step back, to go on."
+                "Shorten the text to go on."
             )
         old = self._document
         n_prompt = min(old.n_prompt, len(kept))
@@ -143,6 +147,7 @@ class Scope:
         self._run.read(document.token_ids[n_fallen:], cancelled)
         self._document = document
         self._cursor = len(document) if cursor is None else cursor
+        _ = document.spans  # worked out here, so that the window need not
         fresh = self._run.stats[before:]
         if not fresh:
             return self._reading("looked", (0, 0))
@@ -163,11 +168,11 @@ class Scope:
         config = self.info.config
         look = replace(
             self._look,
-            layer=min(self._look.layer, config.n_layer - 1),
-            head=min(self._look.head, config.n_head - 1),
+            layer=max(0, min(self._look.layer, config.n_layer - 1)),
+            head=max(0, min(self._look.head, config.n_head - 1)),
         )
         last = len(session) - 1
-        position = last if look.query is None else min(look.query, last)
+        position = last if look.query is None else min(max(0, look.query), last)
         return Reading(
             info=self.info,
             document=self._document,
@@ -176,7 +181,7 @@ class Scope:
             session=session,
             conditions=self._run.conditions,
             use_cache=self._run.use_cache,
-            computed=computed,
+            computed=(min(computed[0], len(session)), min(computed[1], len(session))),
             reason=reason,
             stats=self._run.stats,
             cache_bytes=self._run.cache_bytes,
