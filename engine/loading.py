@@ -28,7 +28,11 @@ def load(path: Path) -> Loaded:
     Raises:
         CheckpointError: there is no such folder, or it holds no model that can be read.
     """
-    if not path.is_dir():
+    try:
+        path, is_folder = path.resolve(), path.is_dir()
+    except (OSError, ValueError):  # too long for a path, or not allowed in one
+        is_folder = False
+    if not is_folder:
         raise CheckpointError(f"{path} is no folder; open one that holds a model's config.json.")
     began = time.perf_counter()
     checkpoint = load_checkpoint(path)

@@ -1,0 +1,73 @@
+"""From a folder to a model that can run, or to one sentence."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from engine.checkpoints.folder import save_checkpoint
+from engine.errors import CheckpointError
+from engine.loading import load, use_threads
+from engine.tokenizers import Characters
+
+
+@pytest.fixture
+def folder(tiny: Callable[..., Any], tmp_path: Path) -> Path:
+    """A model of two characters and the bytes."""
+    model = tiny("rotary", vocab_size=258).model
+    save_checkpoint(tmp_path / "two letters", model, Characters("ab"))
+    return tmp_path / "two letters"
+
+
+def test_a_saved_model_comes_back_with_what_is_known_of_it(folder: Path) -> None:
+    """Name, place, size and vocabulary."""
+    loaded = load(folder)
+    info = loaded.info
+    assert (info.name, info.path) == ("two letters", str(folder))
+    sizes = [tensor.numel() for tensor in loaded.model.state_dict().values()]
+    assert info.n_parameters == sum(sizes)
+    assert info.vocabulary[:2] == (b"a", b"b")
+    assert info.vocabulary[2:] == tuple(bytes([byte]) for byte in range(256))
+    assert info.load_seconds > 0
+    assert loaded.tokenizer.encode("ab") == [0, 1]
+
+
+def test_a_relative_path_is_known_by_its_full_name(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is remembered must be found from anywhere, and "." is no name."""
+    monkeypatch.chdir(folder)
+    info = load(Path()).info
+    assert (info.name, info.path) == ("two letters", str(folder))
+
+
+@pytest.mark.parametrize("name", ["missing", "x" * 5000, "a\0b"], ids=["missing", "long", "NUL"])
+def test_what_is_no_folder_is_said_in_one_sentence(tmp_path: Path, name: str) -> None:
+    """It names the path and what would be right."""
+    with pytest.raises(CheckpointError, match="is no folder; open one that holds") as caught:
+        load(tmp_path / name)
+    assert name in str(caught.value)
+
+
+def test_a_file_is_no_folder(folder: Path) -> None:
+    """Even one that belongs to a model."""
+    with pytest.raises(CheckpointError, match=r"config\.json is no folder"):
+        load(folder / "config.json")
+
+
+def test_a_folder_without_a_model_says_what_is_missing(tmp_path: Path) -> None:
+    """The first file that should be there."""
+    with pytest.raises(CheckpointError, match=r"config\.json does not exist"):
+        load(tmp_path)
+
+
+def test_torch_computes_with_as_many_threads_as_it_is_told() -> None:
+    """One core is left to the window."""
+    before = torch.get_num_threads()
+    try:
+        use_threads(1)
+        assert torch.get_num_threads() == 1
+    finally:
+        torch.set_num_threads(before)
