@@ -62,7 +62,7 @@ class MaskPanel(Panel):
         self.choices = QButtonGroup(self)
         self.window_slider, self.sinks_slider = UserSlider(), UserSlider()
         self.window_field = self._field("window", 1, self._check_window)
-        self.sinks_field = self._field("first k", 1, self._check_sinks)
+        self.sinks_field = self._field("first k", 0, self._check_sinks)
         self.schema = MaskSchema()
         self.explanation, self.note, self.loss, self.loss_caption, self.top, self.others = (
             WrappingLabel() for _ in range(6)
@@ -108,8 +108,8 @@ class MaskPanel(Panel):
         self.window_field.set_most(self._longest)
         self.sinks_field.set_most(self._longest)
         self.window_field.show_value(mask.window)
-        if mask.sinks:
-            self.sinks_field.show_value(mask.sinks)
+        if mask.sinks or not self.sinks_field.value:
+            self.sinks_field.show_value(mask.sinks or _FIRST_SINKS)
         self.window_slider.show_value(min(mask.window, reach), 1, reach)
         self.sinks_slider.show_value(min(int(self.sinks_field.value), reach), 1, reach)
         for widget in (self.window_slider, self.window_field, self._labels[0]):

@@ -9,6 +9,8 @@ from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QColor,
     QFocusEvent,
+    QFont,
+    QFontMetricsF,
     QHelpEvent,
     QKeyEvent,
     QMouseEvent,
@@ -20,6 +22,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QToolTip, QWidget
 
 from gui.theme import LIGHT, Theme
+from gui.widgets.candidate_columns import Span, bar_columns, stage_columns
 from gui.widgets.candidate_text import Candidates, number, percent, probability
 from gui.widgets.lettering import CENTRE, LEFT, RIGHT, Lettering
 from gui.widgets.scales import round_top
@@ -29,10 +32,6 @@ Columns = Literal["bars", "stages"]
 KEPT, REMOVED, BEFORE = "✓", "✗", "·"  # what a stage did: BEFORE, it had nothing left to do
 
 _LEAST_ROWS = 3
-_ROOMY = 26  # ems from which on the token stands beside its bar, not on it
-_TOKEN = 9.0  # ems that a token gets beside its bar
-_N_STAGES = 6  # columns, where there is room for all
-_LEAST_TOKEN = 5.0  # ems that a token needs beside its stages
 _STALE = 0.45
 
 
@@ -41,8 +40,25 @@ class Cell:
     """One text of a row and where it stands."""
 
     text: str
-    place: QRectF
-    align: Qt.AlignmentFlag
+    span: Span
+    align: int = LEFT
+
+
+class _Letters(Lettering):
+    """Draws at a baseline, which costs a third of drawing into a box."""
+
+    def __init__(self, font: QFont, pixels: int, *, bold: bool = False) -> None:
+        super().__init__(font, pixels, bold=bold)
+        metrics = QFontMetricsF(self.font)
+        self._drop = (metrics.ascent() - metrics.descent()) / 2
+
+    def draw_at(self, painter: QPainter, cell: Cell, middle: float) -> None:
+        """Draw a cell's text around a height, elided to its span."""
+        text = self.elided(cell.text, cell.span.width)
+        spare = cell.span.width - self.width(text)
+        x = cell.span.left + {RIGHT: spare, CENTRE: spare / 2}.get(cell.align, 0.0)
+        painter.setFont(self.font)
+        painter.drawText(QPointF(x, middle + self._drop), text)
 
 
 class CandidateBars(QAbstractScrollArea):
@@ -64,7 +80,6 @@ class CandidateBars(QAbstractScrollArea):
         self._current = 0
         self._hovered: int | None = None
         self._pressed: int | None = None
-        self._told = -1
         self.setAccessibleName("Candidates for the next token")
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setFrameShape(QFrame.Shape.NoFrame)
@@ -78,10 +93,10 @@ class CandidateBars(QAbstractScrollArea):
     def set_theme(self, theme: Theme) -> None:
         """Draw in another look."""
         self._theme = theme
-        self._axis = Lettering(self.font(), theme.font_axis)
-        self._body = Lettering(self.font(), theme.font_body)
-        self._bold = Lettering(self.font(), theme.font_body, bold=True)
-        self._struck = Lettering(self.font(), theme.font_body)
+        self._axis = _Letters(self.font(), theme.font_axis)
+        self._body = _Letters(self.font(), theme.font_body)
+        self._bold = _Letters(self.font(), theme.font_body, bold=True)
+        self._struck = _Letters(self.font(), theme.font_body)
         self._struck.font.setStrikeOut(True)
         self._row_height = self._body.line + theme.unit
         self._lay_out()
@@ -148,9 +163,9 @@ class CandidateBars(QAbstractScrollArea):
 
     def bar_place(self, row: int) -> QRectF:
         """The box that a probability at the top of the scale would fill in a row."""
-        bar = self._bar_columns(self.row_place(row))[2]
+        place, bar = self.row_place(row), self._bars.bar
         inset = max(2.0, self._theme.unit / 2)
-        return bar.adjusted(0, inset, 0, -inset)
+        return QRectF(bar.left, place.top() + inset, bar.width, place.height() - 2 * inset)
 
     def height_of(self, n_rows: int) -> int:
         """Logical pixels that the header and so many rows need."""
@@ -159,7 +174,7 @@ class CandidateBars(QAbstractScrollArea):
     @property
     def scale_top(self) -> float:
         """The probability at the right end of the bars: a round number."""
-        return round_top(self._candidates.largest) if self._candidates else 1.0
+        return self._top
 
     def header(self) -> list[str]:
         """The column titles, from left to right."""
@@ -265,8 +280,7 @@ class CandidateBars(QAbstractScrollArea):
         return ""
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """Draw the header and the rows in sight."""
-        del event
+        """Draw the header and the rows in sight, as far as they need it."""
         with QPainter(self.viewport()) as painter:
             painter.fillRect(self.viewport().rect(), QColor(self._theme.surface))
             if self._candidates is None:
@@ -280,7 +294,8 @@ class CandidateBars(QAbstractScrollArea):
             self._paint_header(painter)
             painter.setClipRect(self.viewport().rect().adjusted(0, self._header_height(), 0, 0))
             for row in self.rows_in_sight():
-                self._paint_row(painter, row)
+                if event.rect().intersects(self.row_place(row).toRect()):
+                    self._paint_row(painter, row)
 
     # Moving
 
@@ -303,21 +318,28 @@ class CandidateBars(QAbstractScrollArea):
 
     def _hover(self, row: int | None) -> None:
         if row != self._hovered:
+            for each in (row, self._hovered):
+                if each is not None:
+                    self.viewport().update(self.row_place(each).toAlignedRect())
             self._hovered = row
             self.viewport().setCursor(
                 Qt.CursorShape.ArrowCursor if row is None else Qt.CursorShape.PointingHandCursor
             )
-            self._tell()
+            self._say_pointed()
 
     def _tell(self) -> None:
         """Redraw, and say which candidate is explained now."""
         self._redraw()
-        candidates, pointed = self._candidates, self.pointed_id
+        candidates = self._candidates
         if candidates is None:
             self.setAccessibleDescription(self._sentence)
         elif self.current_id is not None:
             current = f"Current row {self._current + 1:,}: {candidates.spoken(self.current_id)}."
             self.setAccessibleDescription(f"{candidates.sentence()} {current}")
+        self._say_pointed()
+
+    def _say_pointed(self) -> None:
+        pointed = self.pointed_id
         self.pointed.emit(-1 if pointed is None else pointed)
 
     def _redraw(self) -> None:
@@ -337,6 +359,10 @@ class CandidateBars(QAbstractScrollArea):
         bar.setRange(0, max(0, n_rows * self._row_height - self._room()))
         bar.setSingleStep(self._row_height)
         bar.setPageStep(max(self._row_height, self._room() - self._row_height))
+        self._top = round_top(self._candidates.largest) if self._candidates else 1.0
+        width = self.viewport().width()
+        self._bars = bar_columns(width, self._theme, self._axis, self._body, n_rows)
+        self._stages = stage_columns(width, self._theme, self._axis, self._body)
         self._redraw()
 
     def _row_at(self, place: QPointF) -> int | None:
@@ -347,75 +373,25 @@ class CandidateBars(QAbstractScrollArea):
         in_width = 0 <= place.x() < self.viewport().width()
         return row if in_width and row < len(self._candidates) else None
 
-    def _widths(self) -> tuple[float, float]:
-        """Of the widest rank or id, and of the widest percentage."""
-        n_rows = len(self._candidates) if self._candidates else 0
-        return self._axis.width(f"{n_rows:,}") + 1, self._body.width("> 99.9 %") + 1
-
-    def _bar_columns(self, row: QRectF) -> tuple[QRectF, QRectF, QRectF, QRectF, QRectF]:
-        """Rank, token, bar, percentage, id; in a narrow list the token lies on its bar."""
-        gap = float(self._theme.unit)
-        counted, share = self._widths()
-        row = row.adjusted(2 * gap, 0, -gap, 0)
-        rank = QRectF(row.left(), row.top(), counted, row.height())
-        last = QRectF(row.right() - counted, row.top(), counted, row.height())
-        number_at = last.left() - 2 * gap - share
-        percentage = QRectF(number_at, row.top(), share, row.height())
-        left, right = rank.right() + 2 * gap, number_at - 2 * gap
-        em = self._body.em
-        is_roomy = row.width() >= _ROOMY * em
-        token_width = min(_TOKEN * em, (right - left) / 2) if is_roomy else right - left
-        token = QRectF(left, row.top(), token_width, row.height())
-        bar_left = token.right() + 2 * gap if is_roomy else left
-        bar = QRectF(bar_left, row.top(), max(0.0, right - bar_left), row.height())
-        return rank, token, bar, percentage, last
-
-    def _stage_columns(self, row: QRectF) -> tuple[QRectF, ...]:
-        """Token, logit, after temperature, kept by top-k, kept by top-p, final probability.
-
-        Where that leaves too little for the token, both answers share one column.
-        """
-        gap = float(self._theme.unit)
-        share, short = (self._axis.width(text) + 1 for text in ("0.00000", "0.0000"))
-        logit = self._axis.width("−00.00") + 1
-        kept = self._axis.width("top-p") + 1
-        row = row.adjusted(2 * gap, 0, -gap, 0)
-        for widths in ((logit, share, kept, kept, share), (logit, short, kept, short)):
-            token = row.width() - sum(widths) - 1.5 * gap * len(widths)
-            if token >= _LEAST_TOKEN * self._body.em:
-                break
-        places = [QRectF(row.left(), row.top(), max(0.0, token), row.height())]
-        for width in widths:
-            left = places[-1].right() + 1.5 * gap
-            places.append(QRectF(left, row.top(), width, row.height()))
-        return tuple(places)
-
     # Texts
 
     def _header_cells(self) -> list[Cell]:
         candidates = self._candidates
         if candidates is None:
             return []
-        box = QRectF(0, 0, self.viewport().width(), self._header_height())
         if self._columns == "stages":
             temperature = candidates.sampling.temperature
             second = f"÷ {temperature:.12g}" if temperature else "greedy"
-            return self._as_stages(box, ["token", "logit", second, "top-k", "top-p", "p"], "kept")
-        rank, token, bar, percentage, last = self._bar_columns(box)
-        top = (
-            f"{self.scale_top:.0%}".replace("%", " %")
-            if self.scale_top >= 0.01
-            else percent(self.scale_top)
-        )
-        cells = [Cell("rank", rank.adjusted(-2, 0, self._theme.unit, 0), LEFT)]
-        if token.left() != bar.left():
-            cells.append(Cell("token", token, LEFT))
+            return self._as_stages(["token", "logit", second, "top-k", "top-p", "p"], "kept")
+        columns = self._bars
+        top = f"{100 * self._top:.12g} %"
         return [
-            *cells,
-            Cell("0", bar, LEFT),
-            Cell(top, bar, RIGHT),
-            Cell("drawn", percentage, RIGHT),
-            Cell("id", last, RIGHT),
+            Cell("rank", columns.rank.inside(-2, -self._theme.unit)),
+            *([] if columns.is_on_bar else [Cell("token", columns.token)]),
+            Cell("0", columns.bar),
+            Cell(top, columns.bar, RIGHT),
+            Cell("drawn", columns.share, RIGHT),
+            Cell("id", columns.last, RIGHT),
         ]
 
     def _cells(self, row: int) -> list[Cell]:
@@ -424,29 +400,26 @@ class CandidateBars(QAbstractScrollArea):
             return []
         token_id = candidates.token_id(row)
         if self._columns == "stages":
-            return self._stage_cells(candidates, token_id, row)
-        rank, token, bar, percentage, last = self._bar_columns(self.row_place(row))
-        stages = candidates.stages
-        is_on_bar = token.left() == bar.left()
+            return self._stage_cells(candidates, token_id)
+        columns = self._bars
         remark = self._remark(candidates, token_id)
-        inset = self._theme.unit if is_on_bar else 0
-        wide = self._axis.width(remark) + inset if remark and is_on_bar else 0
+        inset = self._theme.unit if columns.is_on_bar else 0
+        wide = self._axis.width(remark) + inset if remark and columns.is_on_bar else 0
         return [
-            Cell(f"{row + 1:,}", rank, RIGHT),
-            Cell(candidates.text(token_id), token.adjusted(inset, 0, -wide - inset, 0), LEFT),
-            Cell(remark, bar.adjusted(0, 0, -inset, 0), RIGHT),
-            Cell(percent(float(stages.probs[token_id])), percentage, RIGHT),
-            Cell(str(token_id), last, RIGHT),
+            Cell(f"{row + 1:,}", columns.rank, RIGHT),
+            Cell(candidates.text(token_id), columns.token.inside(inset, wide + inset)),
+            Cell(remark, columns.bar.inside(0, inset), RIGHT),
+            Cell(percent(float(candidates.stages.probs[token_id])), columns.share, RIGHT),
+            Cell(str(token_id), columns.last, RIGHT),
         ]
 
-    def _stage_cells(self, candidates: Candidates, token_id: int, row: int) -> list[Cell]:
+    def _stage_cells(self, candidates: Candidates, token_id: int) -> list[Cell]:
         stages = candidates.stages
         removed = candidates.removed_by(token_id)
         by_k = {"greedy": BEFORE, "top-k": REMOVED}.get(removed, KEPT)
         by_p = {"greedy": BEFORE, "top-k": BEFORE, "top-p": REMOVED}.get(removed, KEPT)
         kept = {"greedy": BEFORE, "": KEPT}.get(removed, f"{REMOVED} {removed[-1:]}")
-        place = self.row_place(row)
-        digits = 3 if len(self._stage_columns(place)) == _N_STAGES else 2
+        digits = 2 if self._stages.is_short else 3
         texts = [
             candidates.text(token_id),
             number(stages.logits[token_id]),
@@ -455,16 +428,15 @@ class CandidateBars(QAbstractScrollArea):
             by_p,
             probability(float(stages.probs[token_id]), digits),
         ]
-        return self._as_stages(place, texts, kept)
+        return self._as_stages(texts, kept)
 
-    def _as_stages(self, row: QRectF, texts: list[str], kept: str) -> list[Cell]:
+    def _as_stages(self, texts: list[str], kept: str) -> list[Cell]:
         """Six texts in their columns; where there are five, `kept` stands for two of them."""
-        places = self._stage_columns(row)
-        if len(places) < _N_STAGES:
+        if self._stages.is_short:
             texts = [*texts[:3], kept, texts[5]]
         middle = [CENTRE] * (len(texts) - 4)
         aligns = [LEFT, RIGHT, RIGHT, *middle, RIGHT]
-        return [Cell(*each) for each in zip(texts, places, aligns, strict=True)]
+        return [Cell(*each) for each in zip(texts, self._stages.spans, aligns, strict=True)]
 
     @staticmethod
     def _remark(candidates: Candidates, token_id: int) -> str:
@@ -476,14 +448,14 @@ class CandidateBars(QAbstractScrollArea):
 
     def _paint_header(self, painter: QPainter) -> None:
         painter.setPen(QColor(self._theme.text_dim))
+        height = self._header_height()
         for cell in self._header_cells():
-            self._axis.draw(painter, cell.place, cell.text, cell.align)
+            self._axis.draw_at(painter, cell, height / 2)
         painter.setPen(QColor(self._theme.line))
-        y = self._header_height() - 0.5
-        painter.drawLine(QPointF(0, y), QPointF(self.viewport().width(), y))
+        painter.drawLine(QPointF(0, height - 0.5), QPointF(self.viewport().width(), height - 0.5))
 
     def _paint_row(self, painter: QPainter, row: int) -> None:
-        candidates, theme = self._candidates, self._theme
+        candidates = self._candidates
         if candidates is None:
             return
         token_id = candidates.token_id(row)
@@ -491,25 +463,30 @@ class CandidateBars(QAbstractScrollArea):
         self._paint_ground(painter, row, follows=token_id == candidates.follows)
         if self._columns == "bars":
             self._paint_bar(painter, row, token_id, candidates)
+        middle = self.row_place(row).center().y()
         cells = self._cells(row)
+        token_at, final_at = (1, 3) if self._columns == "bars" else (0, len(cells) - 1)
         for column, cell in enumerate(cells):
-            is_token = column == (1 if self._columns == "bars" else 0)
-            painter.setPen(QColor(theme.text if is_token and not is_removed else theme.text_dim))
-            is_final = column == (3 if self._columns == "bars" else len(cells) - 1)
-            if is_final and not is_removed:
-                painter.setPen(QColor(theme.text))
-            elif self._columns == "stages" and cell.align == CENTRE and cell.text != BEFORE:
-                painter.setPen(QColor(theme.good if cell.text == KEPT else theme.bad))
+            if not cell.text:
+                continue
+            is_main = column in {token_at, final_at} and not is_removed
+            painter.setPen(QColor(self._colour(cell, is_main=is_main)))
             lettering = self._axis
-            if is_token:
-                lettering = self._token_lettering(token_id, candidates, is_removed=is_removed)
-            elif is_final and self._columns == "bars":
+            if column == token_at:
+                lettering = self._token_letters(token_id, candidates, is_removed=is_removed)
+            elif column == final_at and self._columns == "bars":
                 lettering = self._body
-            lettering.draw(painter, cell.place, cell.text, cell.align)
+            lettering.draw_at(painter, cell, middle)
 
-    def _token_lettering(
+    def _colour(self, cell: Cell, *, is_main: bool) -> str:
+        theme = self._theme
+        if self._columns == "stages" and cell.align == CENTRE and cell.text != BEFORE:
+            return theme.good if cell.text == KEPT else theme.bad
+        return theme.text if is_main else theme.text_dim
+
+    def _token_letters(
         self, token_id: int, candidates: Candidates, *, is_removed: bool
-    ) -> Lettering:
+    ) -> _Letters:
         if is_removed:
             return self._struck
         return self._bold if token_id == candidates.follows else self._body
@@ -528,16 +505,15 @@ class CandidateBars(QAbstractScrollArea):
         self, painter: QPainter, row: int, token_id: int, candidates: Candidates
     ) -> None:
         theme, box = self._theme, self.bar_place(row)
-        drawn = float(candidates.stages.probs[token_id]) / self.scale_top
-        plain = float(candidates.stages.plain_probs[token_id]) / self.scale_top
+        drawn = float(candidates.stages.probs[token_id]) / self._top
+        plain = float(candidates.stages.plain_probs[token_id]) / self._top
         fill = QColor(theme.text_dim)
         fill.setAlphaF(0.38)
         painter.fillRect(QRectF(box.left(), box.top(), drawn * box.width(), box.height()), fill)
         thick = max(2.0, theme.stroke)
         foot = QRectF(box.left(), box.bottom() - thick, plain * box.width(), thick)
         painter.fillRect(foot, QColor(theme.text))
-        is_roomy = box.left() > self._bar_columns(self.row_place(row))[1].left()
-        if foot.width() >= 1 and is_roomy:
+        if foot.width() >= 1 and not self._bars.is_on_bar:
             tick = QRectF(foot.right() - 1, box.center().y(), 1, box.height() / 2)
             painter.fillRect(tick, QColor(theme.text))
 

@@ -14,10 +14,14 @@ class WrappingLabel(QLabel):
         super().__init__(text)
         self.setTextFormat(Qt.TextFormat.PlainText)
         self.setWordWrap(True)
+        self._look: tuple[int, str, bool] | None = None
         self.setAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop)
 
     def set_look(self, pixels: int, colour: str, *, bold: bool = False) -> None:
         """Write in this size and colour; by palette, for a style sheet would undo the size."""
+        if (pixels, colour, bold) == self._look:
+            return
+        self._look = pixels, colour, bold
         self.setFont(font_of(self, pixels, bold=bold))
         palette = QPalette(self.palette())
         palette.setColor(QPalette.ColorRole.WindowText, QColor(colour))
@@ -25,5 +29,6 @@ class WrappingLabel(QLabel):
 
     def say(self, text: str) -> None:
         """Show a text; nothing takes no place."""
-        self.setText(text)
+        if text != self.text():
+            self.setText(text)
         self.setVisible(bool(text))
