@@ -4,6 +4,7 @@ from typing import ClassVar
 
 import numpy as np
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from engine.reading import PassStats, Reading
@@ -75,6 +76,7 @@ class CachePanel(Panel):
         self._top.addWidget(self.switch)
         self._top.addWidget(self.held, 1)
         self._charts = QWidget()
+        self._charts.setMinimumHeight(1)  # they hold no window open
         self._chart_row = QHBoxLayout(self._charts)
         self._chart_row.setContentsMargins(0, 0, 0, 0)
         for chart in (self.bytes_chart, self.rows_chart, self.time_chart):
@@ -83,8 +85,9 @@ class CachePanel(Panel):
         self._column.addLayout(self._top)
         self._column.addWidget(self.formula)
         self._column.addWidget(self.rows)
-        self._column.addWidget(self._charts, 1)
-        self._column.addWidget(self.sentence, 1)
+        self._column.addWidget(self._charts, 1000)
+        self._column.addWidget(self.sentence, 1000)
+        self._column.addStretch(1)  # lines stay together where there are no charts
 
     def _toggle(self) -> None:
         if self._drawn is not None:
@@ -100,8 +103,9 @@ class CachePanel(Panel):
         missing = absence(view, "what the cache holds and saves")
         self.sentence.setText(missing)
         self.sentence.setVisible(bool(missing))
-        for widget in (self.held, self.formula, self.rows, self._charts):
+        for widget in (self.held, self.formula, self.rows):
             widget.setVisible(not missing)
+        self._show_charts()
         if reading is None or missing:
             self.setAccessibleDescription(missing)
             return
@@ -113,6 +117,20 @@ class CachePanel(Panel):
             self._draw_charts(reading)
         parts = (self.held.text(), self.formula.text(), self.rows.text())
         self.setAccessibleDescription(" ".join(parts))
+
+    def _show_charts(self) -> None:
+        """Figures first: charts are shown where there is room for them, too."""
+        rows = (self.switch, self.formula, self.rows)
+        taken = sum(max(row.sizeHint().height(), 1) + self._column.spacing() for row in rows)
+        margins = self._column.contentsMargins()
+        room = self.height() - margins.top() - margins.bottom() - taken
+        fits = room >= self.rows_chart.minimumSizeHint().height()
+        self._charts.setVisible(fits and not self.sentence.text())
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Leave the charts out where it is too low for them."""
+        super().resizeEvent(event)
+        self._show_charts()
 
     def _dress(self, theme: Theme) -> None:
         unit = theme.unit

@@ -22,7 +22,6 @@ from PySide6.QtGui import (
     QPaintEvent,
     QPen,
     QPolygonF,
-    QResizeEvent,
     QShowEvent,
 )
 from PySide6.QtWidgets import QGraphicsGridLayout, QLabel, QSizePolicy, QVBoxLayout, QWidget
@@ -31,6 +30,7 @@ from gui.graphs import loader
 from gui.theme import LIGHT, Theme
 from gui.widgets.axis_ticks import Tick
 from gui.widgets.fitting_label import font_of, plain_tip, tint
+from gui.widgets.lettering import every
 
 Floats = NDArray[np.float64]
 Mark = Literal["line", "dashes", "dots", "triangles"]
@@ -39,7 +39,7 @@ Points = tuple[Floats, Floats]  # x and y, as long as each other, all finite, x 
 _LINES: tuple[Mark, ...] = ("line", "dashes")
 _DASHES = (5.0, 4.0)  # in widths of the pen
 _STROKE = 0.06  # of the width
-_LEAST_PIXELS = 48
+_LEAST_PIXELS = 40
 _SWATCH_EMS: dict[Mark, float] = {"line": 1.2, "dashes": 1.7, "dots": 0.6, "triangles": 0.6}
 
 
@@ -174,6 +174,7 @@ class CurveChart(QWidget):
         self._column.takeAt(1)
         self._column.addWidget(self._plot.widget, 1)
         self._plot.dress(self, self._theme)
+        self._plot.resized.connect(self._redraw)
         self._redraw()
 
     def showEvent(self, event: QShowEvent) -> None:
@@ -185,14 +186,10 @@ class CurveChart(QWidget):
         if self._plot is not None and self._latest is not None:
             self._plot.show(*self._latest)
 
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        """Thin the points anew for the new width."""
-        super().resizeEvent(event)
-        self._redraw()
-
     def minimumSizeHint(self) -> QSize:
-        """Still a picture."""
-        return QSize(2 * _LEAST_PIXELS, self._caption.sizeHint().height() + _LEAST_PIXELS)
+        """Still a picture: two numbers and their axis."""
+        line = self._caption.sizeHint().height()
+        return QSize(2 * _LEAST_PIXELS, 2 * line + _LEAST_PIXELS)
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         """As long as there is no curve, say so."""
@@ -218,12 +215,14 @@ class _Plot:
         self._pg = pyqtgraph
         self._series = tuple(series)
         self._ranges: tuple[Axis, Axis] | None = None
+        self._size = (0.0, 0.0)
         self.widget = self._pg.GraphicsView()
         self.widget.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.widget.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         self.widget.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Ignored)
         self._box = self._pg.ViewBox(enableMenu=False, enableMouse=False)
         self._box.disableAutoRange()
+        self.resized = self._box.sigResized  # after which points must be thinned anew
         self._left = self._pg.AxisItem("left")
         self._bottom = self._pg.AxisItem("bottom")
         self._corner = QLabel(x_title)
@@ -284,13 +283,17 @@ class _Plot:
 
     def show(self, points: Sequence[Points], x: Axis, y: Axis) -> None:
         """Set ranges first, so that the points are thinned once and for these."""
-        if self._ranges != (x, y):
-            self._ranges = (x, y)
-            self._set_axis(self._left, y)
-            self._set_axis(self._bottom, x)
+        size = self._box.width(), self._box.height()
+        if self._ranges != (x, y) or self._size != size:
+            self._ranges, self._size = (x, y), size
+            widest = max(
+                (self._metrics.horizontalAdvance(tick.text) for tick in x.ticks), default=0
+            )
+            self._set_axis(self._left, y, size[1], self._metrics.height())
+            self._set_axis(self._bottom, x, size[0], 1.5 * widest)
             self._left.setWidth(self._widest(y) + 6)
             self._box.setRange(xRange=(x.low, x.high), yRange=(y.low, y.high), padding=0)
-        n_columns = max(1, int(self._box.width()))
+        n_columns = max(1, int(size[0]))
         for item, series, each in zip(self._items, self._series, points, strict=True):
             seen = peaks(*each, x.low, x.high, n_columns)
             if series.mark not in _LINES:
@@ -302,8 +305,10 @@ class _Plot:
         texts = (self._corner.text(), *(tick.text for tick in axis.ticks))
         return ceil(max(map(self._metrics.horizontalAdvance, texts)))
 
-    def _set_axis(self, item: Any, axis: Axis) -> None:  # noqa: ANN401
-        item.setTicks([[(tick.at, tick.text) for tick in axis.ticks], []])
+    def _set_axis(self, item: Any, axis: Axis, room: float, line: float) -> None:  # noqa: ANN401
+        parts = room / max(1, len(axis.ticks) - 1)
+        shown = axis.ticks[:: every(parts, line)]
+        item.setTicks([[(tick.at, tick.text) for tick in shown], []])
 
 
 def peaks(x: Floats, y: Floats, low: float, high: float, n_columns: int) -> Points:

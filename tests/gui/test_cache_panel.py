@@ -296,6 +296,17 @@ def test_everything_fits_at_the_bottom_of_a_small_window(panel: CachePanel, them
         assert chart.height() >= 60
 
 
+def test_where_it_is_low_the_figures_go_first(panel: CachePanel) -> None:
+    """The charts step aside, and come back with the room for them."""
+    panel.show_view(view_of(tiny_scope().edit("to be")))
+    for height, has_charts in ((70, False), (180, True), (90, False)):
+        panel.resize(900, height)
+        picture(panel)
+        assert all(chart.isVisible() == has_charts for chart in charts(panel))
+        for label in (panel.held, panel.formula, panel.rows):
+            assert panel.rect().contains(label.geometry())
+
+
 @pytest.mark.parametrize("theme", THEMES.values(), ids=THEMES)
 def test_drawing_twice_gives_the_same_picture(
     qtbot: QtBot, panel: CachePanel, theme: Theme
