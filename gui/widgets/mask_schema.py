@@ -4,7 +4,7 @@ from math import ceil
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QRectF, QSize
+from PySide6.QtCore import QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPixmap
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
@@ -75,7 +75,7 @@ class MaskSchema(QWidget):
         ratio = self.devicePixelRatio()
         picture = QPixmap(self.sizeHint() * ratio)
         picture.setDevicePixelRatio(ratio)
-        picture.fill(QColor(self._theme.surface))
+        picture.fill(Qt.GlobalColor.transparent)
         with QPainter(picture) as painter:
             self._draw_words(painter)
             self._draw_cells(painter)
