@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from typing import ClassVar
 
-from PySide6.QtCore import Signal
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QWidget
 
@@ -29,6 +29,7 @@ class Panel(QWidget):
     def __init__(self) -> None:
         super().__init__()
         self.setObjectName(self.name)
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)  # the theme's surface
         self.setAccessibleName(self.title)
         self.setAccessibleDescription(self.help)
         self._drawn: View | None = None
