@@ -4,6 +4,7 @@ Prefill, a decoded token, an edit and a branch are one operation: keep the commo
 a pass. What the prefix keeps is shared with the story before, never copied.
 """
 
+from bisect import bisect_right
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -86,11 +87,11 @@ class Session:
         Raises:
             IndexError: the position has not been read.
         """
-        for trace in self.traces:
-            if trace.start <= position < trace.end:
-                row: Floats = trace.hidden[position - trace.start]
-                return row
-        raise IndexError(f"position {position} is not among the {len(self)} that were read.")
+        if not 0 <= position < len(self):
+            raise IndexError(f"position {position} is not among the {len(self)} that were read.")
+        at = bisect_right(self.traces, position, key=lambda trace: trace.start) - 1
+        row: Floats = self.traces[at].hidden[position - self.traces[at].start]
+        return row
 
     @property
     def nbytes(self) -> int:
