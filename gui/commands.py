@@ -38,10 +38,6 @@ class Command:
     on_toolbar: bool = False
 
 
-def _go_back(state: State) -> Wish | None:
-    return wishes.GoTo(state.reading.cursor - 1) if state.reading else None
-
-
 def _go_to_end(state: State) -> Wish | None:
     return wishes.GoTo(len(state.reading.document)) if state.reading else None
 
@@ -59,10 +55,10 @@ def _move_head(layers: int, heads: int) -> Callable[[State], Wish | None]:
         if state.reading is None:
             return None
         config = state.reading.info.config
-        return wishes.SelectHead(
-            (state.selection.layer + layers) % config.n_layer,
-            (state.selection.head + heads) % config.n_head,
-        )
+        # The selection may be left from a larger model.
+        layer = min(state.selection.layer, config.n_layer - 1)
+        head = min(state.selection.head, config.n_head - 1)
+        return wishes.SelectHead((layer + layers) % config.n_layer, (head + heads) % config.n_head)
 
     return move
 
@@ -129,7 +125,7 @@ COMMANDS: tuple[Command, ...] = (
         "Step back",
         "Show the text one token shorter; nothing is forgotten.",
         ("PgUp",),
-        _go_back,
+        lambda _state: wishes.StepBack(),
         enabled=_can_go_back,
     ),
     Command(

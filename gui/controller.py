@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import singledispatchmethod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtCore import QObject, Qt, QTimer, Signal
 
-from engine.errors import ConfigError, ContextFullError, EngineError
+from engine.errors import CancelledError, ConfigError, ContextFullError, EngineError
 from engine.reading import CacheCheck, Look, Reading
 from gui import wishes
 from gui.messages import Messages
@@ -21,11 +21,15 @@ from gui.worker import Cancelled, EngineThread, Job
 if TYPE_CHECKING:
     from engine.scope import Scope
 
+# Jobs that go on from wherever the text stands; those before them must be done first.
+_RELATIVE = frozenset({"step", "back"})
 # Anything that changes what is shown makes a running comparison with the full pass void.
 _CHECK = frozenset({"check"})
-_EDIT = frozenset({"edit", "step", "check"})
+_EDIT = frozenset({"edit", "step", "back", "go", "check"})
 _SETTLE_MS = 250  # how long nothing must happen before the full pass is worth its time
 _SENTENCE_ENDS = (b".", b"!", b"?")
+
+_Answer = TypeVar("_Answer")
 
 
 def _telling_head(reading: Reading) -> dict[str, int]:
@@ -48,13 +52,15 @@ class Controller(QObject):
         self._store = store
         self._engine = engine
         self._messages = messages
-        self._scope: Scope | None = None
-        self._tickets: dict[int, Callable[[Any], None]] = {}
+        self._scope: Scope | None = None  # set and used on the engine's thread alone
+        self._tickets: dict[int, tuple[str, Callable[[Any], None]]] = {}  # kind, what shows it
+        self._is_closed = False
         self._asked_conditions = store.state.mask.conditions
         engine.answered.connect(self._on_answer)
         engine.failed.connect(self._on_failure)
         engine.crashed.connect(self._on_crash)
-        engine.dropped.connect(self._forget)
+        # Late, so that what replaced a job is known before the job is forgotten.
+        engine.dropped.connect(self._on_drop, Qt.ConnectionType.QueuedConnection)
         self._next_step = QTimer(self, singleShot=True)
         self._next_step.timeout.connect(self._play_on)
         self._check_soon = QTimer(self, singleShot=True, interval=_SETTLE_MS)
@@ -64,7 +70,7 @@ class Controller(QObject):
 
     @singledispatchmethod
     def fulfil(self, wish: object) -> None:
-        """Do what a wish of `gui.wishes` asks for.
+        """Do what a wish of `gui.wishes` asks for, now or as soon as the engine can.
 
         Raises:
             TypeError: there is no such wish.
@@ -96,7 +102,7 @@ class Controller(QObject):
         self._store.update(selection=selection)
         if replace(before, key=None) != replace(selection, key=None):
             look = Look(selection.layer, selection.head, selection.query)
-            self._ask("look", lambda scope, _void: scope.look(look), frozenset({"look"}))
+            self._ask("look", lambda scope, _void: scope.look(look), _CHECK | {"look"})
 
     @fulfil.register
     def _(self, wish: wishes.PointAt) -> None:
@@ -113,23 +119,30 @@ class Controller(QObject):
         self._ask("go", lambda scope, _void: scope.go_to(wish.cursor), _CHECK | {"go"})
 
     @fulfil.register
+    def _(self, _wish: wishes.StepBack) -> None:
+        self._stop_playing()
+        self._ask("back", lambda scope, _void: scope.back(), _CHECK)
+
+    @fulfil.register
     def _(self, wish: wishes.Choose) -> None:
         self._stop_playing()
-        reading = self._store.state.reading
-        if reading is None:
+        state = self._store.state
+        reading = state.reading
+        # A click on the candidates of another text or model than the one that is awaited.
+        if reading is None or reading.document.text != state.text or self._is_opening:
             return
         cursor = wish.position + 1 + reading.n_fallen
         self._ask("step", lambda scope, void: scope.choose(cursor, wish.token_id, void), _CHECK)
 
     @fulfil.register
     def _(self, wish: wishes.Play) -> None:
-        if wish.mode and self._store.state.reading is None:
-            return
-        self._store.update(playing=wish.mode)
-        if wish.mode:
-            self._step()
-        else:
+        state = self._store.state
+        if not wish.mode:
             self._stop_playing()
+        elif state.reading is not None:
+            self._store.update(playing=wish.mode)
+            if not state.playing:
+                self._step()
 
     @fulfil.register
     def _(self, wish: wishes.SetSpeed) -> None:
@@ -139,13 +152,15 @@ class Controller(QObject):
     def _(self, wish: wishes.SetSampling) -> None:
         sampling = wish.sampling
         self._store.update(sampling=sampling)
-        self._ask("sampling", lambda scope, _void: scope.set_sampling(sampling), _CHECK)
+        replaced = _CHECK | {"sampling"}
+        self._ask("sampling", lambda scope, _void: scope.set_sampling(sampling), replaced)
 
     @fulfil.register
     def _(self, wish: wishes.SetMask) -> None:
         try:
             mask = replace(self._store.state.mask, **wish.changes)
             conditions = mask.conditions
+            _ = replace(mask, mask="window").conditions  # its sizes, even where they rest
         except ConfigError as error:
             self._messages.warning(str(error))
             return
@@ -162,7 +177,9 @@ class Controller(QObject):
     def _(self, wish: wishes.SetCache) -> None:
         self._store.update(use_cache=wish.use)
         self._ask(
-            "cache", lambda scope, void: scope.set_cache(use=wish.use, cancelled=void), _CHECK
+            "cache",
+            lambda scope, void: scope.set_cache(use=wish.use, cancelled=void),
+            _CHECK | {"cache"},
         )
 
     @fulfil.register
@@ -179,8 +196,10 @@ class Controller(QObject):
             self._step()
 
     def _stop_playing(self) -> None:
-        self._next_step.stop()
-        self._store.update(playing="")
+        if self._store.state.playing:
+            self._next_step.stop()
+            self._store.update(playing="")
+            self._settle()
 
     def _continue_or_stop(self, reading: Reading) -> None:
         playing = self._store.state.playing
@@ -203,7 +222,7 @@ class Controller(QObject):
         sampling, text = state.sampling, state.text
         self._asked_conditions = conditions
 
-        def work(void: Cancelled) -> tuple["Scope", Reading]:
+        def work(void: Cancelled) -> Reading:
             from engine.loading import load, use_threads  # noqa: PLC0415 - torch, here only
             from engine.scope import Scope  # noqa: PLC0415
 
@@ -214,18 +233,21 @@ class Controller(QObject):
             scope.set_cache(use=use_cache)
             scope.set_sampling(sampling)
             scope.look(look)
-            return scope, scope.edit(text, void)
+            reading = scope.edit(text, void)
+            self._scope = scope  # whatever was asked meanwhile is asked of this one
+            return reading
 
-        self._submit(Job("open", work, frozenset({"open", "check"})), self._on_opened)
+        self._submit(Job("open", work, frozenset({"open", "check"})), self._show_opened)
 
-    def _on_opened(self, opened: tuple["Scope", Reading]) -> None:
-        is_first = self._scope is None
-        self._scope, reading = opened
+    @property
+    def _is_opening(self) -> bool:
+        return any(kind == "open" for kind, _show in self._tickets.values())
+
+    def _show_opened(self, reading: Reading) -> None:
+        is_first = self._store.state.reading is None
+        self._show(reading)
         if is_first:
             self._point_at(replace(self._store.state.selection, **_telling_head(reading)))
-        if self._store.state.text != reading.document.text:
-            self.fulfil(wishes.EditText(self._store.state.text))
-        self._show(reading)
 
     def _ask(
         self,
@@ -233,78 +255,101 @@ class Controller(QObject):
         work: Callable[["Scope", Cancelled], Reading],
         replaces: frozenset[str] = frozenset(),
     ) -> None:
-        scope = self._scope
-        if scope is None:
+        if self._store.state.reading is None and not self._is_opening:
             return
         self._check_soon.stop()
         show = self._show_step if kind == "step" else self._show
-        self._submit(Job(kind, lambda void: work(scope, void), replaces), show)
+        self._submit(Job(kind, self._on_scope(work), replaces, kind in _RELATIVE), show)
         self._store.update(stale=True)
 
+    def _on_scope(self, work: Callable[["Scope", Cancelled], _Answer]) -> Callable[..., _Answer]:
+        """Work for the engine's thread, on the scope that is there by then."""
+
+        def work_on_scope(void: Cancelled) -> _Answer:
+            if self._scope is None:
+                raise CancelledError("There is no model to ask.")
+            return work(self._scope, void)
+
+        return work_on_scope
+
     def _submit(self, job: Job, show: Callable[[Any], None]) -> None:
-        self._tickets[self._engine.submit(job)] = show
+        self._tickets[self._engine.submit(job)] = job.kind, show
 
     def _show_step(self, reading: Reading) -> None:
         # An edit makes earlier steps void, so the text of a step is never older than the editor's.
-        self._store.update(text=reading.document.text)
-        self._show(reading)
+        self._show(reading, text=reading.document.text)
         self._continue_or_stop(reading)
 
-    def _show(self, reading: Reading) -> None:
+    def _show(self, reading: Reading, **more: str) -> None:
         """An answer has come: it is what the window shows now."""
         check = self._store.state.cache_check
         if reading.reason != "looked" or (check and check.n_tokens != reading.n_tokens):
             check = None
-        self._store.update(
-            reading=reading,
-            phase="ready",
-            notice="",
-            stale=bool(self._tickets),
-            cache_check=check,
-        )
+        if not self._is_opening:
+            more = {"phase": "ready", "notice": "", **more}
+        self._store.update(reading=reading, stale=bool(self._tickets), cache_check=check, **more)
         self._settle()
 
     def _settle(self) -> None:
-        if not self._tickets and not self._store.state.playing:
+        """See to what comes when nothing else is to be done."""
+        state = self._store.state
+        if self._tickets or state.playing:
+            return
+        if state.reading is None or state.cache_check is not None:
+            self.settled.emit()
+        else:
             self._check_soon.start()
 
     def _check_cache(self) -> None:
-        if self._scope is not None and not self._tickets:
-            self._submit(Job("check", self._scope.check_cache), self._show_check)
+        if not self._tickets:
+            work = self._on_scope(lambda scope, void: scope.check_cache(void))
+            self._submit(Job("check", work), self._show_check)
 
     def _show_check(self, check: CacheCheck | None) -> None:
         self._store.update(cache_check=check)
-        self.settled.emit()
+        if not self._tickets:
+            self.settled.emit()
 
     def _on_answer(self, number: int, answer: object) -> None:
-        self._tickets.pop(number)(answer)
+        _kind, show = self._tickets.pop(number)
+        show(answer)
 
-    def _forget(self, number: int) -> None:
-        self._tickets.pop(number, None)
+    def _on_drop(self, number: int) -> None:
+        self._tickets.pop(number)
+        if not self._tickets and not self._is_closed:
+            self._store.update(stale=False)
+            self._settle()
 
     def _on_failure(self, number: int, error: EngineError) -> None:
-        self._tickets.pop(number, None)
-        self._stop_playing()
-        ready = self._store.state.reading is not None
-        self._store.update(phase="ready" if ready else "failed", notice=str(error), stale=False)
+        self._tell_of_end(number, str(error))
         if isinstance(error, ContextFullError):
             self._messages.info(str(error))
         else:
             self._messages.error(str(error))
-        if ready:
-            self._settle()
-        else:
-            self.settled.emit()
 
     def _on_crash(self, number: int, error: Exception) -> None:
-        self._tickets.pop(number, None)
-        self._stop_playing()
+        if self._is_closed:
+            return
+        self._tell_of_end(number, "The program met a bug; see the message.")
         details = "".join(traceback.format_exception(error))
-        self._store.update(stale=False, notice="The program met a bug; see the message.")
         self._messages.error(f"This is a bug: {type(error).__name__}: {error}", details)
 
+    def _tell_of_end(self, number: int, notice: str) -> None:
+        """A job ended without an answer; what was shown before stays."""
+        kind, _show = self._tickets.pop(number)
+        phase = "failed" if self._store.state.reading is None else "ready"
+        if self._is_opening:
+            phase = self._store.state.phase
+        self._store.update(phase=phase, notice=notice, stale=bool(self._tickets))
+        self._stop_playing()
+        if kind != "check":
+            self._settle()
+        elif not self._tickets:
+            self.settled.emit()
+
     def close(self) -> None:
-        """Give up what runs and end the engine's thread."""
+        """Give up what runs and end the engine's thread; nothing is shown any more."""
+        self._is_closed = True
         self._next_step.stop()
         self._check_soon.stop()
         self._engine.close()

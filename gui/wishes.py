@@ -43,6 +43,11 @@ class Step:
 
 
 @dataclass(frozen=True)
+class StepBack:
+    """One token back from wherever the text stands by then."""
+
+
+@dataclass(frozen=True)
 class GoTo:
     """Show the text with its first so many tokens."""
 
@@ -112,6 +117,7 @@ Wish = (
     | SelectPosition
     | PointAt
     | Step
+    | StepBack
     | GoTo
     | Choose
     | Play

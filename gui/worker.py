@@ -18,12 +18,15 @@ class Job:
     """One thing to do on the engine's thread.
 
     `work` gets a function that says whether the job was replaced meanwhile, and may give up by
-    raising CancelledError. `replaces` names the kinds of earlier jobs that this one makes void.
+    raising CancelledError. `replaces` names the kinds of earlier jobs that this one makes void;
+    but a job that goes on from where those before it lead (`is_relative`) keeps them alive as
+    long as it is itself to be done.
     """
 
     kind: str
     work: Callable[[Cancelled], Any]
     replaces: frozenset[str] = frozenset()
+    is_relative: bool = False
 
 
 @dataclass(eq=False)
@@ -33,70 +36,108 @@ class _Ticket:
     void: threading.Event = field(default_factory=threading.Event)
 
 
+@dataclass(frozen=True)
+class _End:
+    """How a job came out."""
+
+    answer: Any = None
+    error: Exception | None = None
+
+    @property
+    def is_expected(self) -> bool:
+        """Whether this is no bug."""
+        return self.error is None or isinstance(self.error, EngineError)
+
+
 class EngineThread(QThread):
-    """Owns the queue. Each job ends in one signal with the number that `submit` gave."""
+    """Owns the queue. Each job ends in one signal with the number that `submit` gave.
+
+    Signals are sent on the thread that made this object, where `submit` and `close` belong as
+    well; so a job can be replaced until the very moment in which its answer is heard.
+    """
 
     answered = Signal(int, object)
     failed = Signal(int, object)  # an EngineError: a sentence for the user
     crashed = Signal(int, object)  # anything else: a bug
     dropped = Signal(int)  # replaced by something newer, however far it had come
 
+    _ended = Signal(object, object)  # _Ticket, and its answer or exception in an _End
+
     def __init__(self) -> None:
         super().__init__()
         self._wake = threading.Condition()
         self._waiting: deque[_Ticket] = deque()
-        self._running: _Ticket | None = None
-        self._closing = False
+        self._unheard: dict[int, _Ticket] = {}  # in the order in which they are done
+        self._is_closing = False
         self._last_number = 0
+        self._ended.connect(self._hear)
 
     def submit(self, job: Job) -> int:
         """Queue a job behind the others; returns its number."""
+        self._last_number += 1
+        ticket = _Ticket(job, self._last_number)
+        self._drop(self._replaced(job))
+        self._unheard[ticket.number] = ticket
         with self._wake:
-            number = self._last_number = self._last_number + 1
-            void = [each for each in self._waiting if each.job.kind in job.replaces]
-            if self._running is not None and self._running.job.kind in job.replaces:
-                self._running.void.set()
-            for ticket in void:
-                self._waiting.remove(ticket)
-            self._waiting.append(_Ticket(job, number))
+            self._waiting.append(ticket)
             self._wake.notify()
-        for ticket in void:
-            self.dropped.emit(ticket.number)
-        return number
+        return ticket.number
+
+    def _replaced(self, job: Job) -> list[_Ticket]:
+        replaced = []
+        for ticket in reversed(self._unheard.values()):
+            if ticket.job.kind in job.replaces:
+                replaced.append(ticket)
+            elif ticket.job.is_relative and not ticket.void.is_set():
+                break
+        return replaced[::-1]
+
+    def _drop(self, tickets: list[_Ticket]) -> None:
+        """Make jobs void; those that run, or have run, end by themselves."""
+        with self._wake:
+            for ticket in tickets:
+                ticket.void.set()
+            never_run = [ticket for ticket in tickets if ticket in self._waiting]
+            for ticket in never_run:
+                self._waiting.remove(ticket)
+        for ticket in never_run:
+            self._hear(ticket, None)
 
     def close(self) -> None:
         """Void all jobs, end the thread and wait for it."""
+        self._drop(list(self._unheard.values()))
         with self._wake:
-            self._closing = True
-            if self._running is not None:
-                self._running.void.set()
-            self._waiting.clear()
+            self._is_closing = True
             self._wake.notify()
         self.wait()
+
+    def _hear(self, ticket: _Ticket, end: _End | None) -> None:
+        del self._unheard[ticket.number]
+        if end is not None and not end.is_expected:
+            self.crashed.emit(ticket.number, end.error)
+        elif end is None or ticket.void.is_set():
+            self.dropped.emit(ticket.number)
+        elif end.error is not None:
+            self.failed.emit(ticket.number, end.error)
+        else:
+            self.answered.emit(ticket.number, end.answer)
 
     def run(self) -> None:
         """Work until closed; runs on the engine's thread."""
         while True:
             with self._wake:
-                self._running = None
-                self._wake.wait_for(lambda: self._closing or bool(self._waiting))
-                if self._closing:
+                self._wake.wait_for(lambda: self._is_closing or bool(self._waiting))
+                if self._is_closing:
                     return
-                ticket = self._running = self._waiting.popleft()
-            self._do(ticket)
+                ticket = self._waiting.popleft()
+            self._ended.emit(ticket, _do(ticket))
 
-    def _do(self, ticket: _Ticket) -> None:
-        tell, answer = self.answered, None
-        try:
-            answer = ticket.job.work(ticket.void.is_set)
-        except CancelledError:
-            ticket.void.set()
-        except EngineError as error:
-            tell, answer = self.failed, error
-        except Exception as error:  # noqa: BLE001 - handed on whole, to be shown as a bug
-            self.crashed.emit(ticket.number, error)
-            return
-        if ticket.void.is_set():
-            self.dropped.emit(ticket.number)
-        else:
-            tell.emit(ticket.number, answer)
+
+def _do(ticket: _Ticket) -> _End | None:
+    """Do a job on the engine's thread; None if it gave up."""
+    try:
+        return _End(ticket.job.work(ticket.void.is_set))
+    except CancelledError:
+        return None
+    except Exception as error:  # noqa: BLE001 - handed on whole, to be shown as a bug
+        return _End(error=error)
