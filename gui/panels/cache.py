@@ -5,15 +5,16 @@ from typing import ClassVar
 import numpy as np
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QLabel, QVBoxLayout
 
 from engine.reading import PassStats, Reading
 from gui.cache_figures import CacheFigures, PassColumns
 from gui.panels.absence import absence
 from gui.panels.base import Panel
-from gui.theme import Theme
+from gui.theme import LIGHT, Theme
 from gui.view import View
 from gui.widgets.axis_ticks import linear_ticks, log_ticks, round_up
+from gui.widgets.chart_grid import ChartGrid
 from gui.widgets.curves import Axis, CurveChart, Floats, Points, Series
 from gui.widgets.fitting_label import FittingLabel, font_of, tint
 from gui.widgets.verdict import GLYPHS, Verdict, verdict_colour, verdict_of
@@ -30,6 +31,8 @@ CACHE_OFF = (
     "The cache is off: every pass computes the rows of all tokens again.",
     "The cache is off: every pass computes all rows.",
 )
+
+_WIDE_EMS, _HIGH_EMS = 40, 15  # from where on lines fit on one line, or may take two
 
 _WITH, _WITHOUT = "text", "text_dim"  # colours of the theme
 
@@ -67,6 +70,8 @@ class CachePanel(Panel):
         self.bytes_chart = CurveChart(("KiB after a pass", "KiB"), "pass", held)
         self.rows_chart = CurveChart(("rows computed", "rows"), "pass", rows)
         self.time_chart = CurveChart(("ms per pass", "ms"), "pass", took)
+        self.charts = ChartGrid((self.rows_chart, self.time_chart, self.bytes_chart))
+        self._em = LIGHT.font_body
         self._columns = PassColumns()
         self._charted: tuple[PassStats, ...] | None = None
         self._lay_out()
@@ -75,19 +80,12 @@ class CachePanel(Panel):
         self._top = QHBoxLayout()
         self._top.addWidget(self.switch)
         self._top.addWidget(self.held, 1)
-        self._charts = QWidget()
-        self._charts.setMinimumHeight(1)  # they hold no window open
-        self._chart_row = QHBoxLayout(self._charts)
-        self._chart_row.setContentsMargins(0, 0, 0, 0)
-        for chart in (self.bytes_chart, self.rows_chart, self.time_chart):
-            self._chart_row.addWidget(chart, 1)
         self._column = QVBoxLayout(self)
         self._column.addLayout(self._top)
         self._column.addWidget(self.formula)
         self._column.addWidget(self.rows)
-        self._column.addWidget(self._charts, 1000)
-        self._column.addWidget(self.sentence, 1000)
-        self._column.addStretch(1)  # lines stay together where there are no charts
+        self._column.addWidget(self.charts, 1)
+        self._column.addWidget(self.sentence, 1)
 
     def _toggle(self) -> None:
         if self._drawn is not None:
@@ -105,7 +103,7 @@ class CachePanel(Panel):
         self.sentence.setVisible(bool(missing))
         for widget in (self.held, self.formula, self.rows):
             widget.setVisible(not missing)
-        self._show_charts()
+        self.charts.setVisible(not missing)
         if reading is None or missing:
             self.setAccessibleDescription(missing)
             return
@@ -118,32 +116,31 @@ class CachePanel(Panel):
         parts = (self.held.text(), self.formula.text(), self.rows.text())
         self.setAccessibleDescription(" ".join(parts))
 
-    def _show_charts(self) -> None:
-        """Figures first: charts are shown where there is room for them, too."""
-        rows = (self.switch, self.formula, self.rows)
-        taken = sum(max(row.sizeHint().height(), 1) + self._column.spacing() for row in rows)
-        margins = self._column.contentsMargins()
-        room = self.height() - margins.top() - margins.bottom() - taken
-        fits = room >= self.rows_chart.minimumSizeHint().height()
-        self._charts.setVisible(fits and not self.sentence.text())
-
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Leave the charts out where it is too low for them."""
+        """Where it is narrow and high, let lines wrap."""
         super().resizeEvent(event)
-        self._show_charts()
+        self._wrap_lines()
+
+    def _wrap_lines(self) -> None:
+        narrow = self.width() < _WIDE_EMS * self._em
+        high = self.height() > _HIGH_EMS * self._em
+        for line in (self.formula, self.rows):
+            line.set_max_lines(2 if narrow and high else 1)
 
     def _dress(self, theme: Theme) -> None:
         unit = theme.unit
         self._column.setContentsMargins(2 * unit, unit, 2 * unit, unit)
         self._column.setSpacing(unit // 2)
         self._top.setSpacing(3 * unit)
-        self._chart_row.setSpacing(2 * unit)
+        self._em = theme.font_body
+        self._wrap_lines()
         font = font_of(self, theme.font_body)
         for widget in (self.switch, self.sentence):
             widget.setFont(font)
         tint(self.sentence, theme.text_dim)
         for chart in (self.bytes_chart, self.rows_chart, self.time_chart):
             chart.set_theme(theme)
+        self.charts.set_spacing(2 * unit)
 
     def _draw_figures(self, view: View, reading: Reading) -> None:
         theme, figures = view.theme, CacheFigures.of(reading)

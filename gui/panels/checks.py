@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QGridLayout, QLabel
 
@@ -81,11 +81,21 @@ class ChecksPanel(Panel):
         super().resizeEvent(event)
         self._arrange()
 
+    def minimumSizeHint(self) -> QSize:
+        """Three rows of two columns, the second of which holds two."""
+        return QSize(super().minimumSizeHint().width(), self._height(-(-len(self.lines) // 2)))
+
+    def sizeHint(self) -> QSize:
+        """As low as it can be: what it says is short."""
+        return self.minimumSizeHint()
+
+    def _height(self, n_rows: int) -> int:
+        margins, gap = self._grid.contentsMargins(), self._grid.verticalSpacing()
+        lines = n_rows * (self.lines[0].sizeHint().height() + gap) - gap
+        return margins.top() + lines + margins.bottom()
+
     def _arrange(self) -> None:
-        height = (self.lines[0].sizeHint().height() + self._grid.verticalSpacing()) * len(
-            self.lines
-        )
-        n_columns = 1 if height <= self.contentsRect().height() else 2
+        n_columns = 1 if self._height(len(self.lines)) <= self.height() else 2
         if n_columns == self._n_columns:
             return
         self._n_columns = n_columns
@@ -93,6 +103,8 @@ class ChecksPanel(Panel):
         for at, line in enumerate(self.lines):
             self._grid.addWidget(line, at % n_rows, at // n_rows)
         self._grid.addWidget(self.sentence, 0, 0, 1, 2)
+        for column in range(2):
+            self._grid.setColumnStretch(column, int(column < n_columns))
         for row in range(len(self.lines) + 1):
             self._grid.setRowStretch(row, int(row == n_rows))
 
@@ -118,7 +130,7 @@ def figure(value: float) -> str:
 def _row_sums(checks: Checks) -> Answer:
     return Answer(
         verdict_of(checks.row_sum_error <= Checks.TOLERANCE),
-        ("rows sum to 1",),
+        ("rows sum to 1", "row sums 1", "Σ = 1"),
         f"± {figure(checks.row_sum_error)}",
         "The largest |sum of a row's weights − 1| over all heads and rows; "
         f"at most {Checks.TOLERANCE:g} is right.",
@@ -128,12 +140,14 @@ def _row_sums(checks: Checks) -> Answer:
 def _masked(reading: Reading) -> Answer:
     if reading.conditions.mask == "none":
         reason = "The mask is off, so every query may look at every key."
-        return Answer("idle", ("weight above the mask is 0", "masked weight 0"), "no mask", reason)
+        return Answer(
+            "idle", ("weight above the mask is 0", "masked weight 0", "masked 0"), "no mask", reason
+        )
     weight = reading.checks.masked_weight
     side = "above" if reading.conditions.mask == "causal" else "outside"
     return Answer(
         verdict_of(weight == 0),
-        (f"weight {side} the mask is 0", "masked weight 0"),
+        (f"weight {side} the mask is 0", "masked weight 0", "masked 0"),
         figure(weight),
         "The largest weight on a key that the mask forbids, over all heads and rows; "
         "only exactly 0 is right.",
@@ -159,7 +173,7 @@ def _cache(reading: Reading, check: CacheCheck | None) -> tuple[Answer, Answer]:
 
 
 def _cached(reading: Reading, check: CacheCheck | None, part: str, reason: str) -> Answer:
-    words = f"cached = full pass: {part}", f"cached = full: {part}", f"= full: {part}"
+    words = f"cached = full pass: {part}", f"cached = full: {part}", f"= full: {part}", f"Δ {part}"
     if not reading.use_cache:
         return Answer("idle", words, "not cached", "The cache is off: a full pass is shown.")
     if not reading.conditions.append_only:

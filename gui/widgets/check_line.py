@@ -78,7 +78,7 @@ class CheckLine(QLabel):
     def paintEvent(self, _event: QPaintEvent) -> None:
         """Draw the glyph in its colour, the words, and the figure at the right."""
         theme, area = self._theme, QRectF(self.rect())
-        glyph, _, figure = self._widths()
+        glyph = self._widths()[0]
         colour = verdict_colour(theme, self.verdict)
         fails = self.verdict == "fails"
         with QPainter(self) as painter:
@@ -90,10 +90,13 @@ class CheckLine(QLabel):
             painter.setFont(self._bold if fails else self._plain)
             painter.drawText(area, _MIDDLE | Qt.AlignmentFlag.AlignRight, self._figure)
             painter.setFont(self._plain)
-            room = area.adjusted(glyph, 0, -(figure + theme.unit), 0)
-            painter.drawText(room, _MIDDLE, self._fitting(room.width()))
+            room = area.adjusted(glyph, 0, 0, 0)
+            painter.drawText(room, _MIDDLE, self.shown())
 
-    def _fitting(self, room: float) -> str:
+    def shown(self) -> str:
+        """The words that can be read at the present width."""
+        glyph, _, figure = self._widths()
+        room = self.width() - glyph - figure - self._theme.unit
         metrics = QFontMetricsF(self._plain)
         for wording in self._wordings:
             if metrics.horizontalAdvance(wording) <= room:

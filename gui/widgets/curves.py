@@ -39,7 +39,7 @@ Points = tuple[Floats, Floats]  # x and y, as long as each other, all finite, x 
 _LINES: tuple[Mark, ...] = ("line", "dashes")
 _DASHES = (5.0, 4.0)  # in widths of the pen
 _STROKE = 0.06  # of the width
-_LEAST_PIXELS = 40
+_LEAST_PIXELS, _LEAST_EMS = 40, 13
 _SWATCH_EMS: dict[Mark, float] = {"line": 1.2, "dashes": 1.7, "dots": 0.6, "triangles": 0.6}
 
 
@@ -187,9 +187,9 @@ class CurveChart(QWidget):
             self._plot.show(*self._latest)
 
     def minimumSizeHint(self) -> QSize:
-        """Still a picture: two numbers and their axis."""
-        line = self._caption.sizeHint().height()
-        return QSize(2 * _LEAST_PIXELS, 2 * line + _LEAST_PIXELS)
+        """Still a picture: a legend, two numbers and their axis."""
+        line, em = self._caption.sizeHint().height(), self._theme.font_axis
+        return QSize(_LEAST_EMS * em, 2 * line + _LEAST_PIXELS)
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         """As long as there is no curve, say so."""

@@ -3,7 +3,7 @@
 from html import escape
 from math import ceil
 
-from PySide6.QtCore import QSize, Qt
+from PySide6.QtCore import QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPaintEvent, QPalette
 from PySide6.QtWidgets import QLabel, QSizePolicy, QWidget
 
@@ -34,7 +34,7 @@ def tint(widget: QWidget, colour: str) -> None:
 
 
 class FittingLabel(QLabel):
-    """Shows the first of several wordings that fits, the last one cut if none does.
+    """Shows the first of several wordings that fits, the last one cut if none does; on one line.
 
     The whole wording is its text, so that it is read out and found, and its tooltip.
     """
@@ -43,7 +43,7 @@ class FittingLabel(QLabel):
         super().__init__()
         self.setTextFormat(Qt.TextFormat.PlainText)
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
-        self._align = align
+        self._align, self._n_lines = align, 1
         self._wordings: tuple[str, ...] = ("",)
         self._colour, self._ground = LIGHT.text, ""
         self._use_font(font_of(self, LIGHT.font_body))
@@ -67,10 +67,26 @@ class FittingLabel(QLabel):
             self.updateGeometry()
             self.update()
 
+    def set_max_lines(self, n_lines: int) -> None:
+        """Let a wording that is too long for one line take so many, and keep room for them."""
+        if n_lines != self._n_lines:
+            self._n_lines = n_lines
+            self.updateGeometry()
+            self.update()
+
+    def _fits(self, wording: str) -> bool:
+        width, height = self.width(), self._n_lines * ceil(self._metrics.height())
+        if self._n_lines == 1 or self._metrics.horizontalAdvance(wording) <= width:
+            return self._metrics.horizontalAdvance(wording) <= width
+        wrapped = self._metrics.boundingRect(
+            QRectF(0, 0, width, height), Qt.TextFlag.TextWordWrap, wording
+        )
+        return wrapped.width() <= width and wrapped.height() <= height
+
     def shown(self) -> str:
         """What can be read at the present width."""
         for wording in self._wordings:
-            if self._metrics.horizontalAdvance(wording) <= self.width():
+            if self._fits(wording):
                 return wording
         return self._metrics.elidedText(
             self._wordings[-1], Qt.TextElideMode.ElideRight, self.width()
@@ -79,12 +95,12 @@ class FittingLabel(QLabel):
     def sizeHint(self) -> QSize:
         """Room for the longest wording."""
         width = ceil(self._metrics.horizontalAdvance(self._wordings[0]))
-        return QSize(width + 1, ceil(self._metrics.height()))
+        return QSize(width + 1, self._n_lines * ceil(self._metrics.height()))
 
     def minimumSizeHint(self) -> QSize:
         """A few letters: a long sentence must not hold a window open."""
         least = min(self.sizeHint().width(), _LEAST_EMS * self._letters.pixelSize())
-        return QSize(least, ceil(self._metrics.height()))
+        return QSize(least, self._n_lines * ceil(self._metrics.height()))
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         """Draw the wording that fits."""
@@ -93,4 +109,5 @@ class FittingLabel(QLabel):
                 painter.fillRect(self.rect(), QColor(self._ground))
             painter.setFont(self._letters)
             painter.setPen(QColor(self._colour))
-            painter.drawText(self.rect(), self._align | Qt.TextFlag.TextSingleLine, self.shown())
+            wrap = Qt.TextFlag.TextSingleLine if self._n_lines == 1 else Qt.TextFlag.TextWordWrap
+            painter.drawText(self.rect(), self._align | wrap, self.shown())

@@ -307,6 +307,23 @@ def test_where_it_is_low_the_figures_go_first(panel: CachePanel) -> None:
             assert panel.rect().contains(label.geometry())
 
 
+@pytest.mark.parametrize(("height", "n_shown"), [(340, 3), (260, 2), (170, 1)])
+def test_where_it_is_narrow_charts_stand_in_a_column(
+    panel: CachePanel, height: int, n_shown: int
+) -> None:
+    """As many as are high enough, rows first; the long lines wrap."""
+    panel.resize(280, height)
+    panel.show_view(view_of(tiny_scope().edit("to be")))
+    picture(panel)
+    shown = [chart for chart in charts(panel) if chart.isVisible()]
+    assert len(shown) == n_shown
+    assert panel.rows_chart in shown
+    places = [chart.geometry() for chart in shown]
+    assert len({place.x() for place in places}) == 1
+    assert not any(a.intersects(b) for i, a in enumerate(places) for b in places[:i])
+    assert panel.formula.shown().endswith("640 B")
+
+
 @pytest.mark.parametrize("theme", THEMES.values(), ids=THEMES)
 def test_drawing_twice_gives_the_same_picture(
     qtbot: QtBot, panel: CachePanel, theme: Theme

@@ -168,11 +168,12 @@ def test_all_five_lines_fit_a_low_panel(
 ) -> None:
     """In one column where it is high enough, else in two; nothing is pushed out."""
     view = view_of(reading, display=Display(theme=theme))
-    for width, height in ((300, 170), (600, 90)):
+    for width, height in ((300, 170), (420, panel.minimumSizeHint().height())):
         panel.resize(width, height)
         panel.show_view(view)
         qtbot.waitUntil(lambda: all(panel.rect().contains(line.geometry()) for line in panel.lines))
         places = [line.geometry() for line in panel.lines]
+        assert all("…" not in line.shown() for line in panel.lines)
         overlaps = [a.intersects(b) for i, a in enumerate(places) for b in places[:i]]
         assert not any(overlaps)
 
