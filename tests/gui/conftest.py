@@ -1,0 +1,34 @@
+"""Small models on disk, which the window opens as it opens any other."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+LETTERS = "\n !,.?abcdefghijklmnopqrstuvwxyzT"
+LIMIT = 64
+
+
+@pytest.fixture(scope="session")
+def make_model(
+    tiny: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory
+) -> Callable[..., Path]:
+    """`make_model("name", seed=1)` is the folder of a character model with random weights."""
+    from engine.checkpoints.folder import save_checkpoint  # noqa: PLC0415 - torch, on demand
+    from engine.tokenizers import Characters  # noqa: PLC0415
+
+    def make(name: str, **sizes: Any) -> Path:
+        tokenizer = Characters(LETTERS)
+        wanted = {"vocab_size": tokenizer.vocab_size, "max_seq_len": LIMIT, **sizes}
+        folder = tmp_path_factory.mktemp("models") / name
+        save_checkpoint(folder, tiny("rotary", **wanted).model, tokenizer)
+        return folder
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def small_model(make_model: Callable[..., Path]) -> Path:
+    """A model of 2 layers × 4 heads that sees 64 characters."""
+    return make_model("small")
