@@ -20,7 +20,8 @@ from gui.widgets.fitting_label import FittingLabel, font_of, tint
 from gui.widgets.verdict import GLYPHS, Verdict, verdict_colour, verdict_of
 from gui.wishes import SetCache
 
-N_SHOWN = 200  # passes; older ones stay in the sums
+N_SHOWN = 200  # passes, those to come included; older ones stay in the sums
+_AHEAD = 20  # the axis of passes moves on by so many
 
 FORMULA = "2 · n_layer · n_kv_head · head_dim · tokens · bytes"
 MASK_OFF = (
@@ -187,7 +188,8 @@ class CachePanel(Panel):
         columns, figures = self._columns, CacheFigures.of(reading)
         if not len(columns):
             return
-        shown = slice(max(0, len(columns) - N_SHOWN), None)
+        newest = len(columns) + -len(columns) % _AHEAD
+        shown = slice(max(0, newest - N_SHOWN), None)
         x, n_tokens = columns.numbers[shown], columns.n_tokens[shown]
         computed = columns.n_computed[shown]
         axis = _pass_axis(x)
@@ -258,7 +260,9 @@ def _formula(figures: CacheFigures, glyph: str, agreement: str) -> tuple[str, ..
 
 
 def _pass_axis(x: Floats) -> Axis:
-    low, high = float(x[0]), float(x[-1])
+    """All passes shown, and room for some to come: an axis that moves costs more than a curve."""
+    low, n_ahead = float(x[0]), -int(x[-1]) % _AHEAD
+    high = float(x[-1]) + n_ahead
     return Axis(low - 0.5, high + 0.5, tuple(linear_ticks(low, high, 4, whole=True)))
 
 

@@ -24,6 +24,7 @@ class CheckLine(QLabel):
         self._figure = ""
         self._wordings: tuple[str, ...] = ("",)
         self._stale = False
+        self._told: tuple[object, ...] = ()
         self.set_theme(LIGHT)
 
     def set_theme(self, theme: Theme) -> None:
@@ -47,6 +48,10 @@ class CheckLine(QLabel):
 
         `reason` says in a sentence what is asked and how exactly.
         """
+        told = verdict, wordings, figure, reason, stale
+        if told == self._told:
+            return
+        self._told = told
         self.setText(f"{GLYPHS[verdict]} {wordings[0]}: {figure}")
         self.setToolTip(plain_tip(f"{self.text()}. {reason}"))
         self.setAccessibleDescription(reason)

@@ -53,9 +53,11 @@ class FittingLabel(QLabel):
 
     def set_look(self, theme: Theme, colour: str, *, bold: bool = False, ground: str = "") -> None:
         """Set body type in this colour, over this ground if one is given."""
-        self._use_font(font_of(self, theme.font_body, bold=bold))
+        font = font_of(self, theme.font_body, bold=bold)
+        if font != self._letters:
+            self._use_font(font)
+            self.updateGeometry()
         self._colour, self._ground = colour, ground
-        self.updateGeometry()
         self.update()
 
     def set_wordings(self, *wordings: str) -> None:
