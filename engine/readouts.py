@@ -15,6 +15,7 @@ not what it is for.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, get_args
 
 import numpy as np
@@ -44,11 +45,20 @@ class HeadRoles:
 
     scores: dict[Role, Floats]
 
-    def name(self, layer: int, head: int) -> Role | None:
-        """The strongest role of a head if it reaches ROLE_THRESHOLD, else None (mixed)."""
+    @cached_property
+    def names(self) -> tuple[tuple[Role | None, ...], ...]:
+        """Each head's strongest role [L][H] where it reaches ROLE_THRESHOLD, else None (mixed)."""
         asked: list[Role] = [role for role in ROLES if role != "entropy"]
-        best = max(asked, key=lambda role: np.nan_to_num(self.scores[role][layer, head]))
-        return best if self.scores[best][layer, head] >= ROLE_THRESHOLD else None
+        scores = np.nan_to_num(np.stack([self.scores[role] for role in asked]))
+        best, reached = scores.argmax(axis=0).tolist(), scores.max(axis=0) >= ROLE_THRESHOLD
+        return tuple(
+            tuple(asked[i] if is_named else None for i, is_named in zip(*row, strict=True))
+            for row in zip(best, reached.tolist(), strict=True)
+        )
+
+    def name(self, layer: int, head: int) -> Role | None:
+        """One head's strongest role, or None."""
+        return self.names[layer][head]
 
 
 def head_roles(session: Session) -> HeadRoles:

@@ -165,6 +165,8 @@ class Scope:
 
     def _reading(self, reason: Reason, computed: tuple[int, int]) -> Reading:
         session = self._shown()
+        roles = head_roles(session)
+        _ = roles.names, session.loss  # as with the spans of `_read`
         config = self.info.config
         look = replace(
             self._look,
@@ -187,7 +189,7 @@ class Scope:
             cache_bytes=self._run.cache_bytes,
             cache_allocated_bytes=self._run.cache_allocated_bytes,
             thumbnails=self._run.thumbnails(session),
-            roles=head_roles(session),
+            roles=roles,
             checks=checks(session),
             focus=Focus(
                 look.layer,

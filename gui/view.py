@@ -6,6 +6,7 @@ is settled here, once.
 
 from dataclasses import dataclass
 from functools import lru_cache
+from math import isnan
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,7 +73,8 @@ def _status(state: State) -> str:
         f"{reading.n_tokens} of at most {config.max_seq_len} tokens",
     ]
     if n_fallen:
-        parts.append(f"the first {n_fallen} tokens have fallen out of the context")
+        fallen = f"{n_fallen} tokens have" if n_fallen > 1 else "token has"
+        parts.append(f"the first {fallen} fallen out of the context")
     elif reading.full:
         parts.append("the context is full")
     loss = reading.session.loss[1:]
@@ -93,8 +95,8 @@ def resolve(state: State) -> View:
         layer, head = reading.focus.layer, reading.focus.head
         if reading.n_tokens:
             last = reading.n_tokens - 1
-            query = last if selection.query is None else min(selection.query, last)
-            key = None if selection.key is None else min(selection.key, last)
+            query = last if selection.query is None else min(max(0, selection.query), last)
+            key = None if selection.key is None else min(max(0, selection.key), last)
             if state.pointed is not None and max(state.pointed) <= last:
                 pointed = state.pointed
             row, row_visible = reading.focus.weights[query], reading.focus.visible[query]
@@ -146,39 +148,44 @@ def _label(token: bytes) -> str:
     return display(token)
 
 
-def _heads(roles: HeadRoles) -> list[HeadAt]:
-    n_layer, n_head = roles.scores["entropy"].shape
-    return [(layer, head) for layer in range(n_layer) for head in range(n_head)]
+def _heads(scores: NDArray[np.float32]) -> dict[HeadAt, float]:
+    """Scores [L, H] by head, layer by layer."""
+    n_head = scores.shape[1]
+    return {divmod(i, n_head): score for i, score in enumerate(scores.ravel().tolist())}
 
 
+@lru_cache(maxsize=4)
 def _order(roles: HeadRoles, role: Role) -> tuple[HeadAt, ...]:
     """Heads from the highest score of a role to the lowest; entropy from the most focused on."""
-    scores = np.nan_to_num(roles.scores[role])
+    scores = _heads(np.nan_to_num(roles.scores[role]))
     sign = 1 if role == "entropy" else -1
-    return tuple(sorted(_heads(roles), key=lambda at: (sign * float(scores[at]), at)))
+    return tuple(sorted(scores, key=lambda at: (sign * scores[at], at)))
 
 
 def _dimmed(roles: HeadRoles, role: Role, least: float) -> frozenset[HeadAt]:
     """Heads whose score is below `least`; for entropy, above it."""
     if not least:
         return frozenset()
-    scores = np.nan_to_num(roles.scores[role])
+    scores = _heads(np.nan_to_num(roles.scores[role]))
     if role == "entropy":
-        return frozenset(at for at in _heads(roles) if scores[at] > least)
-    return frozenset(at for at in _heads(roles) if scores[at] < least)
+        return frozenset(at for at, score in scores.items() if score > least)
+    return frozenset(at for at, score in scores.items() if score < least)
 
 
+@lru_cache(maxsize=4)  # the same reading is shown many times
 def _captions(roles: HeadRoles, sort: Role | None) -> dict[HeadAt, str]:
     """What the overview says of each head: the sorted score, or the role that it reaches."""
-    captions = {}
-    for at in _heads(roles):
-        if sort is not None:
-            score = float(roles.scores[sort][at])
-            captions[at] = "" if np.isnan(score) else f"{sort} {score:.2f}"
-        else:
-            role = roles.name(*at)
-            captions[at] = f"{role} {roles.scores[role][at]:.2f}" if role else ""
-    return captions
+    if sort is not None:
+        return {
+            at: "" if isnan(score) else f"{sort} {score:.2f}"
+            for at, score in _heads(roles.scores[sort]).items()
+        }
+    scores = {role: scores.tolist() for role, scores in roles.scores.items()}
+    return {
+        (layer, head): f"{role} {scores[role][layer][head]:.2f}" if role else ""
+        for layer, names in enumerate(roles.names)
+        for head, role in enumerate(names)
+    }
 
 
 def row_sentence(
