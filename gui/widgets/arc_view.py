@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtCore import QEvent, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QMouseEvent, QPainter, QPainterPath, QPen
 from PySide6.QtWidgets import QWidget
 
@@ -178,10 +178,9 @@ class ArcView(HeadView):
         index = pool(levels[:, np.newaxis], rows, spans(1, width, 0, width))
         place = self._canvas.pixels[top : top + height, left : left + width]
         index = index[: place.shape[0], : place.shape[1]]
-        place[:] = self._table.take(index)
         period, stroke = round(hatch_period(theme) * ratio), max(1, round(ratio))
         hatching = strokes(place.shape[0], place.shape[1], period, stroke)
-        np.copyto(place, np.uint32(packed(theme.hatch)), where=(index == MASKED) & hatching)
+        place[:] = self._table.take(hatching + index)
 
     def _draw_keys(self, painter: QPainter, places: _Places, levels: NDArray[np.uint8]) -> None:
         theme, keys = self._theme, places.keys
@@ -260,23 +259,26 @@ class ArcView(HeadView):
 
     # what follows the pointer and the selection
 
-    def _draw_marks(self, painter: QPainter) -> None:
-        places, theme = self._places, self._theme
-        if places is None:
+    def _draw_selection(self, painter: QPainter) -> None:
+        if self._places is None:
             return
-        queries = replace(places.queries, lettering=self._axis_bold)
-        keys = replace(places.keys, lettering=self._axis_bold)
-        pointed = self._hovered[1] if self._hovered else None
-        for axis, index, ground, ink in (
-            (queries, self._query, theme.accent, theme.on_accent),
-            (queries, self._pointed_query, theme.text, theme.surface),
-            (keys, self._key, theme.accent, theme.on_accent),
-            (keys, pointed, theme.text, theme.surface),
-        ):
-            if index is not None:
-                axis.draw_lit(painter, index, ground=ground, paper=theme.surface, ink=ink)
-        if self._hovered is not None:
-            self._draw_pointed(painter, places, *self._hovered)
+        theme = self._theme
+        self._light(painter, self._places.queries, self._query, theme.accent, theme.on_accent)
+        self._light(painter, self._places.keys, self._key, theme.accent, theme.on_accent)
+        self._light(painter, self._places.queries, self._pointed_query, theme.text, theme.surface)
+
+    def _draw_hover(self, painter: QPainter, cell: Cell) -> None:
+        if self._places is not None:
+            theme = self._theme
+            self._light(painter, self._places.keys, cell[1], theme.text, theme.surface)
+            self._draw_pointed(painter, self._places, *cell)
+
+    def _light(
+        self, painter: QPainter, axis: AxisLabels, index: int | None, ground: str, ink: str
+    ) -> None:
+        if index is not None:
+            bold = replace(axis, lettering=self._axis_bold)
+            bold.draw_lit(painter, index, ground=ground, paper=self._theme.surface, ink=ink)
 
     def _draw_pointed(self, painter: QPainter, places: _Places, query: int, key: int) -> None:
         theme = self._theme
@@ -309,12 +311,19 @@ class ArcView(HeadView):
 
     # mouse
 
+    def leaveEvent(self, event: QEvent) -> None:
+        """Nothing is pointed at any more."""
+        if self._pointed_query is not None:
+            self._pointed_query = None
+            self._mark_again()
+        super().leaveEvent(event)
+
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         """Read the key under the pointer, or light the query under it."""
         pointed = self.query_at(event.position())
         if pointed != self._pointed_query:
             self._pointed_query = pointed
-            self.update()
+            self._mark_again()
         query, key = self._chosen_query(), self.key_at(event.position())
         self._hover(None if query is None or key is None else (query, key))
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from PySide6.QtCore import QRectF, Qt
+from PySide6.QtCore import QRectF
 from PySide6.QtGui import QColor, QPainter
 
 from gui.widgets.lettering import RIGHT, Lettering, every
@@ -26,7 +26,7 @@ class AxisLabels:
     high: float
     left: float
     right: float
-    align: Qt.AlignmentFlag = RIGHT
+    align: int = RIGHT
     only: tuple[int, ...] | None = None  # the labels to draw, where it is not every n-th
 
     @property

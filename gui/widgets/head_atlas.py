@@ -5,7 +5,7 @@ from math import ceil
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QColor,
     QFocusEvent,
@@ -22,8 +22,8 @@ from gui.theme import LIGHT, Theme, lookup_table
 from gui.widgets.atlas_layout import SMALLEST, AtlasLayout, Room
 from gui.widgets.legend import hatch_period
 from gui.widgets.lettering import CENTRE, LEFT, RIGHT, Lettering, every
-from gui.widgets.pixels import Canvas, Spans, packed, pool, spans, strokes
-from gui.widgets.scales import MASKED, tone_table
+from gui.widgets.pixels import Canvas, Spans, hatched, packed, pool, spans, strokes
+from gui.widgets.scales import tone_table
 
 Head = tuple[int, int]  # layer, head
 
@@ -106,20 +106,18 @@ class HeadAtlas(QAbstractScrollArea):
             raise ValueError(
                 f"thumbnails {peaks.shape} must be {grid} × the bins of visible {visible.shape}."
             )
-        is_same_shape = peaks.shape == self._peaks.shape
+        is_step = changed_rows is not None and peaks.shape == self._peaks.shape
         self._peaks = peaks
         self._seen = visible.astype(np.uint8)
-        if changed_rows is None or not is_same_shape or self._changed is None:
-            self._changed = None
-        else:
-            first, last = self._changed
-            is_clean = first == last
-            self._changed = (
-                changed_rows[0] if is_clean else min(first, changed_rows[0]),
-                changed_rows[1] if is_clean else max(last, changed_rows[1]),
-            )
-        self._sentence = ""
-        self.viewport().update()
+        if changed_rows is None or not is_step or self._changed is None or self._sentence:
+            self._sentence = ""
+            self._recolour()
+            return
+        first, last = self._changed
+        self._changed = changed_rows
+        if first != last:
+            self._changed = min(first, changed_rows[0]), max(last, changed_rows[1])
+        self.viewport().update(self._bands(*changed_rows))
 
     def set_order(self, order: Sequence[Head] | None, dimmed: Collection[Head] = ()) -> None:
         """Show the heads one after another in an order, or None for the natural grid.
@@ -369,16 +367,30 @@ class HeadAtlas(QAbstractScrollArea):
 
     # the heads' pixels
 
+    def _bands(self, first: int, last: int) -> QRegion:
+        """Where in the viewport some rows of bins of all heads are."""
+        layout, ratio, region = self._layout, self._canvas.ratio, QRegion()
+        if layout is None:
+            return region
+        top, bottom = _pixels_that_show(self._spans(layout)[0], first, last)
+        for line in range(layout.rows):
+            y = layout.top + line * layout.step_y + top
+            band = QRectF(0, y / ratio, layout.width / ratio, (bottom - top) / ratio)
+            region += band.translated(self._moved()).toAlignedRect()
+        return region
+
+    def _moved(self) -> QPoint:
+        return QPoint(-self.horizontalScrollBar().value(), -self.verticalScrollBar().value())
+
     def _paint_heads(self) -> None:
         layout = self._layout
         if layout is None:
             return
         rows, columns = self._spans(layout)
         first, last = self._changed or (0, len(self._seen))
-        within = np.flatnonzero((rows.stop > first) & (rows.start < last))
-        if not len(within):
+        top, bottom = _pixels_that_show(rows, first, last)
+        if top == bottom:
             return
-        top, bottom = int(within[0]), int(within[-1]) + 1
         low, high = int(rows.start[top]), int(rows.stop[bottom - 1])
         peaks = self._peaks[:, :, low:high].reshape(-1, high - low, self._peaks.shape[3])
         if self._order is not None:
@@ -397,10 +409,9 @@ class HeadAtlas(QAbstractScrollArea):
     def _coloured(self, index: NDArray[np.uint8], top: int, bottom: int) -> NDArray[np.uint32]:
         """The colours of pixels [heads, bottom - top, width]."""
         tones = self._current_tones()
-        colours = tones.take(index)
-        is_hatched = index == MASKED
-        is_hatched &= self._hatching[top:bottom, : index.shape[2]]
-        np.copyto(colours, np.uint32(packed(self._theme.hatch)), where=is_hatched)
+        hatch = packed(self._theme.hatch)
+        hatching = self._hatching[top:bottom, : index.shape[2]]
+        colours = hatched(tones, hatch).take(hatching + index)
         if self._dimmed:
             dimmed = [at for at in range(self._count) if self._head_of(at) in self._dimmed]
             colours[dimmed] = _faded(tones, packed(self._theme.surface)).take(index[dimmed])
@@ -445,16 +456,15 @@ class HeadAtlas(QAbstractScrollArea):
 
     # Qt's
 
-    def paintEvent(self, _event: QPaintEvent) -> None:
+    def paintEvent(self, event: QPaintEvent) -> None:
         """Copy the canvas, then frame what is selected and hovered."""
         self._prepare()
         theme = self._theme
-        shift = QPointF(-self.horizontalScrollBar().value(), -self.verticalScrollBar().value())
         with QPainter(self.viewport()) as painter:
             if self._sentence or not self._peaks.size:
                 self._draw_sentence(painter)
                 return
-            painter.drawImage(shift, self._canvas.image)
+            self._canvas.show(painter, event.region(), self._moved())
             if self._is_stale:
                 veil = QColor(theme.surface)
                 veil.setAlphaF(0.55)
@@ -601,6 +611,12 @@ class HeadAtlas(QAbstractScrollArea):
             down, across = divmod(to, columns)[0] - at // columns, to % columns - at % columns
             moved = (down, across) if self._order is None else (0, to - at)
             self.head_move_requested.emit(*moved)
+
+
+def _pixels_that_show(rows: Spans, first: int, last: int) -> tuple[int, int]:
+    """First and after the last pixel of a box that shows any of some rows of bins."""
+    within = np.flatnonzero((rows.stop > first) & (rows.start < last))
+    return (int(within[0]), int(within[-1]) + 1) if len(within) else (0, 0)
 
 
 def _faded(tones: NDArray[np.uint32], paper: int) -> NDArray[np.uint32]:

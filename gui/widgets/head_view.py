@@ -18,8 +18,8 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from gui.theme import LIGHT, Theme, lookup_table
 from gui.widgets.legend import Legend
-from gui.widgets.lettering import LEFT, Lettering, quoted
-from gui.widgets.pixels import Canvas, packed
+from gui.widgets.lettering import Lettering, quoted
+from gui.widgets.pixels import Canvas, hatched, packed
 from gui.widgets.scales import Levels, WeightScale, colour_table, exact, levels
 
 QUERY_AXIS, KEY_AXIS = "query (who looks)", "key (at whom)"
@@ -31,8 +31,9 @@ Cell = tuple[int, int]
 class HeadView(QWidget):
     """One head's weights [T, S], the selected cell, and the picture of them.
 
-    A subclass lays the picture out (`_lay_out`), draws what stays on the canvas (`_draw`) and
-    what follows the pointer over it (`_draw_marks`). Nothing is drawn before it is shown.
+    A subclass lays the picture out (`_lay_out`), draws it (`_draw`), draws the selection on a
+    copy (`_draw_selection`) and what follows the pointer over that, again and again
+    (`_draw_hover`). Nothing is drawn before it is shown.
     """
 
     cell_hovered = Signal(int, int)  # query, key
@@ -52,10 +53,11 @@ class HeadView(QWidget):
         self._query: int | None = None
         self._key: int | None = None
         self._hovered: Cell | None = None
+        self._hover_region = QRegion()  # where its marks are
         self._is_stale = False
         self._levels: Levels | None = None
-        self._canvas = Canvas(1, 1, 1.0)
-        self._is_laid_out = self._is_drawn = False
+        self._canvas = self._marked_canvas = Canvas(1, 1, 1.0)
+        self._is_laid_out = self._is_drawn = self._is_marked = False
         self._take_theme(LIGHT)
         self.setMouseTracking(True)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
@@ -113,13 +115,13 @@ class HeadView(QWidget):
         if (query, key) != (self._query, self._key):
             self._query, self._key = query, key
             self._selection_moved()
-            self.update()
+            self._mark_again()
 
     def set_stale(self, is_stale: bool) -> None:  # noqa: FBT001
         """Dim what is shown while the next is on its way."""
         if is_stale != self._is_stale:
             self._is_stale = is_stale
-            self.update()
+            self._mark_again()
 
     def describe(self, query: int, key: int) -> str:
         """One cell as a sentence, with every digit of its weight."""
@@ -146,7 +148,10 @@ class HeadView(QWidget):
     def _draw(self) -> None:
         raise NotImplementedError
 
-    def _draw_marks(self, painter: QPainter) -> None:
+    def _draw_selection(self, painter: QPainter) -> None:
+        raise NotImplementedError
+
+    def _draw_hover(self, painter: QPainter, cell: Cell) -> None:
         raise NotImplementedError
 
     def _marked(self, cell: Cell) -> list[QRectF]:
@@ -194,8 +199,12 @@ class HeadView(QWidget):
             bool((self._current_levels().index == np.uint8(255)).any()),
         )
 
+    def _mark_again(self) -> None:
+        self._is_marked = False
+        self.update()
+
     def _redraw(self, *, layout: bool) -> None:
-        self._is_drawn = False
+        self._is_drawn = self._is_marked = False
         if layout:
             self._is_laid_out = False
         self.update()
@@ -205,8 +214,8 @@ class HeadView(QWidget):
         ratio = self.devicePixelRatioF()
         size = (round(self.width() * ratio), round(self.height() * ratio))
         if not self._canvas.fits(*size, ratio):
-            self._canvas = Canvas(*size, ratio)
-            self._is_laid_out = self._is_drawn = False
+            self._canvas, self._marked_canvas = Canvas(*size, ratio), Canvas(*size, ratio)
+            self._is_laid_out = self._is_drawn = self._is_marked = False
         if self._is_drawn:
             return
         if self._is_empty:
@@ -217,6 +226,23 @@ class HeadView(QWidget):
             self._draw()
             self._is_laid_out = True
         self._is_drawn = True
+
+    def _mark(self) -> None:
+        """Put the selection on a copy, so that the pointer can pass over it quickly."""
+        if not self._is_marked:
+            np.copyto(self._marked_canvas.pixels, self._canvas.pixels)
+            with QPainter(self._marked_canvas.image) as painter:
+                self._draw_marks(painter)
+            self._is_marked = True
+
+    def _draw_marks(self, painter: QPainter) -> None:
+        if self._is_stale:
+            veil = QColor(self._theme.surface)
+            veil.setAlphaF(0.55)
+            painter.fillRect(self.rect(), veil)
+        if not self._is_empty:
+            self._draw_selection(painter)
+            painter.resetTransform()
 
     def _header(self) -> QRectF:
         unit = self._theme.unit
@@ -237,13 +263,12 @@ class HeadView(QWidget):
     def _hover(self, cell: Cell | None) -> None:
         if cell == self._hovered:
             return
-        region = QRegion(self._header().toAlignedRect())
-        for one in (self._hovered, cell):
-            if one is not None:
-                for place in self._marked(one):
-                    region += place.toAlignedRect().adjusted(-1, -1, 1, 1)
         self._hovered = cell
-        self.update(region)
+        marked = QRegion(self._header().toAlignedRect())
+        for place in self._marked(cell) if cell is not None else ():
+            marked += place.toAlignedRect().adjusted(-1, -1, 1, 1)
+        self.update(self._hover_region.united(marked))
+        self._hover_region = marked
         if cell is None:
             self.hover_left.emit()
         else:
@@ -258,9 +283,9 @@ class HeadView(QWidget):
         self._axis_bold = Lettering(self.font(), theme.font_axis, bold=True)
         self._body = Lettering(self.font(), theme.font_body)
         self._body_bold = Lettering(self.font(), theme.font_body, bold=True)
-        self._table = colour_table(
-            lookup_table(theme.weights_map), packed(theme.masked), packed(theme.bad)
-        )
+        colours = lookup_table(theme.weights_map)
+        table = colour_table(colours, packed(theme.masked), packed(theme.bad))
+        self._table = hatched(table, packed(theme.hatch))
 
     def _draw_sentence(self) -> None:
         theme = self._theme
@@ -276,21 +301,23 @@ class HeadView(QWidget):
 
     # Qt's
 
-    def paintEvent(self, _event: QPaintEvent) -> None:
-        """Copy the canvas where it is needed, then mark what is selected and hovered."""
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Copy the picture where it is needed, then mark what is hovered."""
         self._prepare()
         theme = self._theme
         with QPainter(self) as painter:
-            painter.drawImage(0, 0, self._canvas.image)  # cut to what is to be painted
-            if self._is_stale:
-                veil = QColor(theme.surface)
-                veil.setAlphaF(0.55)
-                painter.fillRect(self.rect(), veil)
+            if self._hovered is None and not self._is_marked:  # no pointer to be quick for
+                self._canvas.show(painter, event.region())
+                self._draw_marks(painter)
+            else:
+                self._mark()
+                self._marked_canvas.show(painter, event.region())
             if not self._is_empty:
                 cell = self._shown_cell
                 painter.setPen(QColor(theme.text if cell else theme.text_dim))
-                self._body.draw_long(painter, self._header(), self._headline(cell), LEFT)
-                self._draw_marks(painter)
+                self._body.draw_long(painter, self._header(), self._headline(cell))
+                if self._hovered is not None:
+                    self._draw_hover(painter, self._hovered)
             if self.hasFocus():
                 painter.setPen(QColor(theme.accent))
                 painter.drawRect(self.rect().adjusted(0, 0, -1, -1))

@@ -38,10 +38,10 @@ class Legend:
         theme, bar = self.theme, axis.em
         painter.setFont(axis.font)
         painter.setPen(QColor(theme.text))
-        words = Qt.TextFlag.TextWordWrap | LEFT
+        words = int(Qt.TextFlag.TextWordWrap | Qt.AlignmentFlag.AlignLeft)
         text = sentence(self.scale, leave_first_out=self.leave_first_out, top=self.top)
-        needed = painter.boundingRect(place, int(words), text)
-        painter.drawText(needed, int(words), text)
+        needed = painter.boundingRect(place, words, text)
+        painter.drawText(needed, words, text)
         marks = self._marks()
         y = needed.bottom() + axis.line
         room = place.bottom() - y - (len(marks) + 1) * 1.4 * axis.line

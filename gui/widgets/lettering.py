@@ -3,16 +3,13 @@
 from collections.abc import Sequence
 from math import ceil
 
-from PySide6.QtCore import QRectF, Qt
+from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QFont, QFontMetricsF, QPainter
 
 LONGEST = 80  # characters of a label that are ever measured
 _REMEMBERED = 8192
 
-LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignAbsolute
-RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignAbsolute
-CENTRE = Qt.AlignmentFlag.AlignHCenter
-_ONE_LINE = Qt.TextFlag.TextSingleLine | Qt.TextFlag.TextDontClip
+LEFT, CENTRE, RIGHT = 0, 1, 2
 
 
 class Lettering:
@@ -25,6 +22,7 @@ class Lettering:
         self._metrics = QFontMetricsF(self.font)
         self.line = ceil(self._metrics.height())
         self.em = pixels
+        self._drop = (self._metrics.ascent() - self._metrics.descent()) / 2
         self._widths: dict[str, float] = {}
         self._elided: dict[tuple[str, int], str] = {}
 
@@ -54,26 +52,33 @@ class Lettering:
             )
         return self._elided[text, place]
 
-    def draw(
-        self, painter: QPainter, place: QRectF, text: str, align: Qt.AlignmentFlag = LEFT
-    ) -> None:
+    def draw(self, painter: QPainter, place: QRectF, text: str, align: int = LEFT) -> None:
         """Draw a text on one line, in the painter's pen, elided to its place."""
+        text = self.elided(text, place.width())
+        spare = (place.width() - self.width(text)) * align / 2 if align else 0.0
+        # at a baseline, which costs a third of what Qt's drawing into a box does
+        self._draw_at(painter, place.left() + spare, place, text)
+
+    def draw_whole(self, painter: QPainter, place: QRectF, text: str) -> None:
+        """Draw a text on one line from the left of its place, however long it is."""
+        self._draw_at(painter, place.left(), place, text)
+
+    def _draw_at(self, painter: QPainter, left: float, place: QRectF, text: str) -> None:
         painter.setFont(self.font)
-        flags = align | Qt.AlignmentFlag.AlignVCenter | _ONE_LINE
-        painter.drawText(place, int(flags), self.elided(text, place.width()))
+        painter.drawText(QPointF(left, place.center().y() + self._drop), text)
 
     def fits(self, text: str, width: float) -> bool:
-        """Whether a sentence has room; nothing of it is remembered."""
-        return self._metrics.horizontalAdvance(text) <= width
+        """Whether a sentence has room; nothing of it is remembered.
 
-    def draw_long(
-        self, painter: QPainter, place: QRectF, text: str, align: Qt.AlignmentFlag = LEFT
-    ) -> None:
+        Measured only if its characters, an em each, would not fit: few are wider.
+        """
+        return len(text) * self.em <= width or self._metrics.horizontalAdvance(text) <= width
+
+    def draw_long(self, painter: QPainter, place: QRectF, text: str) -> None:
         """Draw a sentence on one line; nothing of it is remembered."""
-        painter.setFont(self.font)
-        flags = align | Qt.AlignmentFlag.AlignVCenter | _ONE_LINE
-        fitting = self._metrics.elidedText(text, Qt.TextElideMode.ElideRight, place.width())
-        painter.drawText(place, int(flags), fitting)
+        if not self.fits(text, place.width()):
+            text = self._metrics.elidedText(text, Qt.TextElideMode.ElideRight, place.width())
+        self._draw_at(painter, place.left(), place, text)
 
 
 def every(cell: float, line: float) -> int:

@@ -6,13 +6,13 @@ from math import floor
 
 import numpy as np
 from PySide6.QtCore import QPointF, QRectF, QSizeF, Qt
-from PySide6.QtGui import QColor, QMouseEvent, QPainter, QPolygonF, QWheelEvent
+from PySide6.QtGui import QColor, QMouseEvent, QPainter, QPen, QPolygonF, QWheelEvent
 from PySide6.QtWidgets import QApplication, QWidget
 
 from gui.widgets.axis_labels import AxisLabels
 from gui.widgets.head_view import KEY_AXIS, QUERY_AXIS, Cell, HeadView
 from gui.widgets.legend import Legend, draw_left_out, hatch_period
-from gui.widgets.lettering import CENTRE, LEFT, Lettering
+from gui.widgets.lettering import CENTRE, Lettering
 from gui.widgets.matrix_geometry import MatrixGeometry, whole
 from gui.widgets.pixels import packed, pool, strokes
 from gui.widgets.scales import MASKED, exact
@@ -47,6 +47,8 @@ class MatrixView(HeadView):
         super().__init__(parent)
         self._places: _Places | None = None
         self._geometry = MatrixGeometry(0, 0, 1.0, 0, 0, 1, 1)
+        self._box = QRectF()  # of the cells, in logical pixels
+        self._lit_axes: tuple[AxisLabels, ...] = ()  # rows and columns, for lit labels
         self._zoom: float | None = None  # device pixels a cell; None shows all
         self._wheel = 0
         self._pressed: QPointF | None = None
@@ -68,6 +70,9 @@ class MatrixView(HeadView):
     def cell_rect(self, query: int, key: int) -> QRectF:
         """Where a cell is drawn, in logical pixels; outside the widget if it is not shown."""
         self._prepare()
+        return self._cell_rect(query, key)
+
+    def _cell_rect(self, query: int, key: int) -> QRectF:
         top, height = self._geometry.row(query)
         left, width = self._geometry.column(key)
         ratio = self._canvas.ratio
@@ -96,6 +101,12 @@ class MatrixView(HeadView):
             part = MatrixGeometry.windowed(rows, columns, self._zoom, places.area)
             self._geometry = part.moved_to(before.x, before.y)
         self._places = places
+        box, ratio = self._geometry, self._canvas.ratio
+        self._box = QRectF(box.left / ratio, box.top / ratio, box.width / ratio, box.height / ratio)
+        self._lit_axes = (
+            self._row_axis(places, self._axis_bold),
+            self._column_axis(places, self._axis_bold),
+        )
 
     def _placed(self, legend: Legend, *, upright: bool) -> _Places:
         theme, ratio, axis = self._theme, self._canvas.ratio, self._axis
@@ -130,12 +141,8 @@ class MatrixView(HeadView):
         largest = _LARGEST_CELL * self._axis.em * self._canvas.ratio
         return MatrixGeometry.fitted(rows, columns, area, largest)
 
-    def _box(self) -> QRectF:
-        g, ratio = self._geometry, self._canvas.ratio
-        return QRectF(g.left / ratio, g.top / ratio, g.width / ratio, g.height / ratio)
-
     def _row_axis(self, places: _Places, lettering: Lettering) -> AxisLabels:
-        box, g, ratio = self._box(), self._geometry, self._canvas.ratio
+        box, g, ratio = self._box, self._geometry, self._canvas.ratio
         right = box.left() - places.gutter
         return AxisLabels(
             self._row_labels,
@@ -150,7 +157,7 @@ class MatrixView(HeadView):
 
     def _column_axis(self, places: _Places, lettering: Lettering) -> AxisLabels:
         """The columns' labels, for a painter turned by −90°."""
-        box, g, ratio = self._box(), self._geometry, self._canvas.ratio
+        box, g, ratio = self._box, self._geometry, self._canvas.ratio
         right = -(box.bottom() + places.gutter)
         return AxisLabels(
             self._column_labels,
@@ -180,17 +187,14 @@ class MatrixView(HeadView):
         g, theme, ratio = self._geometry, self._theme, self._canvas.ratio
         index = pool(self._current_levels().index, g.row_spans, g.column_spans)
         box = self._canvas.pixels[g.top : g.top + g.height, g.left : g.left + g.width]
-        np.copyto(box, self._table.take(index))
         period, stroke = round(hatch_period(theme) * ratio), max(1, round(ratio))
         wanted = (g.height, g.width, period, stroke)
         if self._hatched_for != wanted:
             self._hatching, self._hatched_for = np.ascontiguousarray(strokes(*wanted)), wanted
-        is_masked = index == MASKED
-        is_masked &= self._hatching
-        np.copyto(box, np.uint32(packed(theme.hatch)), where=is_masked)
+        np.copyto(box, self._table.take(self._hatching + index))
 
     def _draw_left_out_column(self, painter: QPainter) -> None:
-        box, ratio = self._box(), self._canvas.ratio
+        box, ratio = self._box, self._canvas.ratio
         left, width = self._geometry.column(0)
         strip = QRectF(left / ratio, box.top(), width / ratio, box.height()).intersected(box)
         if not strip.isEmpty():
@@ -206,7 +210,7 @@ class MatrixView(HeadView):
         for query, key in np.argwhere(index != MASKED):
             row, column = g.row(query), g.column(key)
             place = QRectF(column[0] / ratio, row[0] / ratio, column[1] / ratio, row[1] / ratio)
-            if not self._box().contains(place) or (self._leave_first_out and key == 0):
+            if not self._box.contains(place) or (self._leave_first_out and key == 0):
                 continue
             ground = QColor.fromRgb(int(self._table[index[query, key]]))
             is_bright = ground.red() * 0.3 + ground.green() * 0.59 + ground.blue() * 0.11 > 140
@@ -216,7 +220,7 @@ class MatrixView(HeadView):
             )
 
     def _draw_axes(self, painter: QPainter, places: _Places) -> None:
-        theme, axis, box = self._theme, self._axis, self._box()
+        theme, axis, box = self._theme, self._axis, self._box
         rows, columns = self._row_axis(places, axis), self._column_axis(places, axis)
         rows.draw(painter, theme.text)
         painter.setPen(QColor(theme.text_dim))
@@ -256,7 +260,7 @@ class MatrixView(HeadView):
         if not rows.is_within(last):
             return
         half = self._theme.unit * 0.9
-        tip = QPointF(self._box().left() - 1, rows.middle(last))
+        tip = QPointF(self._box.left() - 1, rows.middle(last))
         painter.save()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setPen(Qt.PenStyle.NoPen)
@@ -267,20 +271,12 @@ class MatrixView(HeadView):
 
     # what follows the pointer and the selection
 
-    def _draw_marks(self, painter: QPainter) -> None:
-        places = self._places
-        if places is None:
-            return
+    def _draw_selection(self, painter: QPainter) -> None:
         theme = self._theme
-        self._draw_frames(painter, self._query, self._key, theme.accent, theme.stroke)
-        if self._hovered is not None:
-            self._draw_frames(painter, *self._hovered, theme.text, max(1.0, theme.stroke / 1.5))
-        hovered = self._hovered or (None, None)
-        for axis, chosen, pointed in (
-            (self._row_axis(places, self._axis_bold), self._query, hovered[0]),
-            (self._column_axis(places, self._axis_bold), self._key, hovered[1]),
-        ):
-            if chosen is not None and not _overlap(axis, chosen, pointed):
+        frames = self._strips(self._query, self._key)
+        self._draw_frames(painter, frames, theme.accent, theme.stroke)
+        for axis, chosen in zip(self._lit_axes, (self._query, self._key), strict=True):
+            if chosen is not None:
                 axis.draw_lit(
                     painter,
                     chosen,
@@ -288,36 +284,41 @@ class MatrixView(HeadView):
                     paper=theme.surface,
                     ink=theme.on_accent,
                 )
-            if pointed is not None:
-                axis.draw_lit(
-                    painter, pointed, ground=theme.text, paper=theme.surface, ink=theme.surface
-                )
-            painter.rotate(-90)
+            painter.rotate(-90)  # for the columns
+
+    def _draw_hover(self, painter: QPainter, cell: Cell) -> None:
+        theme = self._theme
+        one = self._cell_rect(*cell).intersected(self._box)
+        across, down = QRectF(one), QRectF(one)  # from the labels to the cell
+        across.setLeft(self._box.left())
+        down.setBottom(self._box.bottom())
+        self._draw_frames(painter, [across, down], theme.text, max(1.0, theme.stroke / 1.5))
+        selected = (self._query, self._key)
+        for axis, chosen, pointed in zip(self._lit_axes, selected, cell, strict=True):
+            if chosen is not None and _overlap(axis, chosen, pointed):
+                painter.fillRect(axis.covered(chosen), QColor(theme.surface))
+            axis.draw_lit(
+                painter, pointed, ground=theme.text, paper=theme.surface, ink=theme.surface
+            )
+            painter.rotate(-90)  # for the columns
         painter.resetTransform()
-        if self._hovered is not None:
-            self._draw_number(painter, *self._hovered)
+        self._draw_number(painter, *cell)
 
     def _draw_frames(
-        self, painter: QPainter, query: int | None, key: int | None, colour: str, width: float
+        self, painter: QPainter, frames: list[QRectF], colour: str, width: float
     ) -> None:
-        """Frame a row and a column, with a halo so that it shows on every colour."""
-        halo = width + 2
-        painter.save()
-        painter.setClipRect(self._box().adjusted(-halo, -halo, halo, halo))
+        """Draw frames around places, with a halo so that they show on every colour."""
         painter.setBrush(Qt.BrushStyle.NoBrush)
         out = width / 2 + 0.75  # the halo ends where the cells begin
-        for strip in self._strips(query, key):
-            for ink, stroke in ((self._theme.surface, width + 1.5), (colour, width)):
-                pen = painter.pen()
-                pen.setColor(QColor(ink))
-                pen.setWidthF(stroke)
-                pen.setJoinStyle(Qt.PenJoinStyle.MiterJoin)
-                painter.setPen(pen)
-                painter.drawRect(strip.adjusted(-out, -out, out, out))
-        painter.restore()
+        outside = [frame.adjusted(-out, -out, out, out) for frame in frames]
+        for ink, stroke in ((self._theme.surface, width + 1.5), (colour, width)):
+            pen = QPen(QColor(ink), stroke)
+            pen.setJoinStyle(Qt.PenJoinStyle.MiterJoin)
+            painter.setPen(pen)
+            painter.drawRects(outside)
 
     def _strips(self, query: int | None, key: int | None) -> list[QRectF]:
-        box, g, ratio = self._box(), self._geometry, self._canvas.ratio
+        box, g, ratio = self._box, self._geometry, self._canvas.ratio
         strips = []
         if query is not None and 0 <= query < g.n_rows:
             top, height = g.row(query)
@@ -325,20 +326,20 @@ class MatrixView(HeadView):
         if key is not None and 0 <= key < g.n_columns:
             left, width = g.column(key)
             strips.append(QRectF(left / ratio, box.top(), width / ratio, box.height()))
-        return [strip for strip in strips if strip.intersects(box)]
+        return [strip.intersected(box) for strip in strips if strip.intersects(box)]
 
     def _number(self, query: int, key: int) -> tuple[QRectF, str]:
-        """The box beside the crosshair, and the weight in it."""
+        """The box beside the cell, and the weight in it."""
         weight = self._weights[query, key]
         is_masked = not self._visible[query, key] and weight == 0
         text = "masked" if is_masked else exact(weight)
-        unit, cell = self._theme.unit, self.cell_rect(query, key)
-        size = QSizeF(self._body_bold.width(text) + 3 * unit, self._body_bold.line + unit)
-        place = QRectF(cell.topRight() + QPointF(2 * unit, -2 * unit - size.height()), size)
+        unit, cell = self._theme.unit, self._cell_rect(query, key)
+        wide = len(text) * self._body_bold.width("m" if is_masked else "0")  # never seen before
+        size = QSizeF(wide + 3 * unit, self._body_bold.line + unit)
+        place = QRectF(QPointF(cell.right() + 2 * unit, 0), size)
+        place.moveTop(cell.center().y() - size.height() / 2)
         if place.right() > self.width():
             place.moveRight(cell.left() - 2 * unit)
-        if place.top() < self._header().bottom():
-            place.moveTop(cell.bottom() + 2 * unit)
         return place, text
 
     def _draw_number(self, painter: QPainter, query: int, key: int) -> None:
@@ -348,23 +349,21 @@ class MatrixView(HeadView):
         painter.setPen(QColor(theme.text))
         painter.setBrush(Qt.BrushStyle.NoBrush)
         painter.drawRect(place)
-        self._body_bold.draw(painter, place.adjusted(1.5 * theme.unit, 0, 0, 0), text, LEFT)
+        self._body_bold.draw_whole(painter, place.adjusted(1.5 * theme.unit, 0, 0, 0), text)
 
     def _marked(self, cell: Cell) -> list[QRectF]:
-        if self._places is None or not self._has(*cell):
+        """A band across and one down: few, small places repaint fastest."""
+        if not self._lit_axes or not self._has(*cell):
             return []
-        rows = self._row_axis(self._places, self._axis_bold)
-        columns = self._column_axis(self._places, self._axis_bold)
-        halo = self._theme.stroke + 3
-        marked = [strip.adjusted(-halo, -halo, halo, halo) for strip in self._strips(*cell)]
-        for axis, index, is_turned in ((rows, cell[0], False), (columns, cell[1], True)):
-            line = axis.lettering.line
-            place = axis.covered(index).adjusted(-line, -line, 4, line)
-            if is_turned:
-                place = QRectF(place.y(), -place.right(), place.height(), place.width())
-            marked.append(place)
+        rows, columns = self._lit_axes
         number, _ = self._number(*cell)
-        return [*marked, number.adjusted(-1, -1, 1, 1)]
+        aside, one = 1.5 * rows.lettering.line, self._cell_rect(*cell)
+        across = QRectF(rows.left - 2, one.center().y() - aside, 0, 2 * aside)
+        across.setRight(one.right() + 4)
+        down = QRectF(one.center().x() - aside, one.top() - 4, 2 * aside, 0)
+        down.setBottom(4 - columns.left)
+        around = one.adjusted(-4, -4, 4, 4).united(number.adjusted(-1, -1, 1, 1))
+        return [across.united(around) if across.intersects(around) else across, down, around]
 
     def _selection_moved(self) -> None:
         if self._zoom is None or self._is_empty or not self._is_laid_out:

@@ -1,12 +1,14 @@
 """From cells to device pixels: whole pixels a cell, or the largest cell of a pixel."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import ceil
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtGui import QImage
+from PySide6.QtCore import QPoint, QRect
+from PySide6.QtGui import QImage, QPainter, QRegion
 
 _ROUNDING = 1e-9  # of the quotient of two whole numbers
 
@@ -56,17 +58,30 @@ def pool(values: NDArray[Value], rows: Spans, columns: Spans) -> NDArray[Value]:
 
 
 def _largest(values: NDArray[Value], along: Spans, axis: int) -> NDArray[Value]:
-    largest = values.take(along.start, axis)
+    def picked(at: NDArray[np.intp]) -> NDArray[Value]:
+        return values[..., at] if axis == -1 else values.take(at, axis)
+
+    largest = picked(along.start)
     for more in range(1, int((along.stop - along.start).max(initial=0))):
-        others = values.take(np.minimum(along.start + more, along.stop - 1), axis)
+        others = picked(np.minimum(along.start + more, along.stop - 1))
         np.maximum(largest, others, out=largest)
     return largest
 
 
-def strokes(height: int, width: int, period: int, stroke: int) -> NDArray[np.bool_]:
-    """Which pixels of a hatched area [height, width] lie on its diagonal strokes."""
-    line = np.arange(height + width) % period < stroke
+def strokes(height: int, width: int, period: int, stroke: int) -> NDArray[np.uint16]:
+    """What to add to the indices of an area [height, width] for its hatching.
+
+    256 on the diagonal strokes, 0 between them; the sums are indices into a `hatched` table.
+    """
+    line = np.where(np.arange(height + width) % period < stroke, 256, 0).astype(np.uint16)
     return np.lib.stride_tricks.as_strided(line, (height, width), (line.strides[0],) * 2)
+
+
+def hatched(table: NDArray[np.uint32], hatch: int) -> NDArray[np.uint32]:
+    """A table [256] made [512]: on the strokes, index 0 (a masked cell) has another colour."""
+    both = np.concatenate((table, table))
+    both[256] = hatch
+    return both
 
 
 def packed(colour: str) -> int:
@@ -88,6 +103,17 @@ class Canvas:
         line = self.image.bytesPerLine() // 4
         flat = np.frombuffer(self.image.bits(), np.uint32)
         self.pixels = flat.reshape(self.image.height(), line)[:, : self.image.width()]
+
+    def show(self, painter: QPainter, region: QRegion, moved: QPoint | None = None) -> None:
+        """Copy what lies in a region, of the picture moved there, to where a painter paints."""
+        moved = moved or QPoint()
+        if self.ratio != int(self.ratio):  # a part's edges may lie within a pixel
+            painter.drawImage(moved, self.image)
+            return
+        ratio = int(self.ratio)
+        for place in cast("Iterable[QRect]", region):
+            corner = (place.topLeft() - moved) * ratio
+            painter.drawImage(place.topLeft(), self.image, QRect(corner, place.size() * ratio))
 
     def fits(self, width: int, height: int, ratio: float) -> bool:
         """Whether the picture has this size already."""

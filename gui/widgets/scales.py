@@ -68,7 +68,9 @@ def levels(
             top = round_top(float(counted.max(initial=0)))
         share = fraction(known, scale, top)
     step = np.float32(HIGHEST - LOWEST)
-    index = np.clip(share * step + np.float32(LOWEST + 0.5), LOWEST, HIGHEST).astype(np.uint8)
+    scaled = share * step
+    scaled += np.float32(LOWEST + 0.5)
+    index = np.clip(scaled, LOWEST, HIGHEST, out=scaled).astype(np.uint8)
     index[~visible & (known == 0)] = MASKED
     if known is not weights:
         index[~finite] = NOT_FINITE
