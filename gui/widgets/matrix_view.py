@@ -14,7 +14,7 @@ from gui.widgets.head_view import KEY_AXIS, QUERY_AXIS, Cell, HeadView
 from gui.widgets.legend import Legend, draw_left_out, hatch_period
 from gui.widgets.lettering import CENTRE, Lettering
 from gui.widgets.matrix_geometry import MatrixGeometry, whole
-from gui.widgets.pixels import packed, pool, strokes
+from gui.widgets.pixels import colour, packed, pool, strokes
 from gui.widgets.scales import MASKED, exact
 
 _WHEEL_STEP = 120  # an eighth of a degree each, as Qt counts
@@ -191,7 +191,7 @@ class MatrixView(HeadView):
         wanted = (g.height, g.width, period, stroke)
         if self._hatched_for != wanted:
             self._hatching, self._hatched_for = np.ascontiguousarray(strokes(*wanted)), wanted
-        np.copyto(box, self._table.take(self._hatching + index))
+        colour(box, self._table, index, self._hatching)
 
     def _draw_left_out_column(self, painter: QPainter) -> None:
         box, ratio = self._box, self._canvas.ratio

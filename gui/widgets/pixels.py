@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from PySide6.QtCore import QPoint, QRect
 from PySide6.QtGui import QImage, QPainter, QRegion
 
+_BAND = 1 << 15  # pixels whose indices stay in the processor's cache
 _ROUNDING = 1e-9  # of the quotient of two whole numbers
 
 Value = TypeVar("Value", bound=np.generic)
@@ -82,6 +83,22 @@ def hatched(table: NDArray[np.uint32], hatch: int) -> NDArray[np.uint32]:
     both = np.concatenate((table, table))
     both[256] = hatch
     return both
+
+
+def colour(
+    pixels: NDArray[np.uint32],
+    table: NDArray[np.uint32],
+    index: NDArray[np.uint8],
+    hatching: NDArray[np.uint16],
+) -> None:
+    """Write the colours of `index` [height, width] and its strokes into `pixels`.
+
+    In bands: numpy widens indices to 8 bytes, which for a whole screen costs more than the rest.
+    """
+    band = max(1, _BAND // max(1, index.shape[1]))
+    for top in range(0, len(index), band):
+        part = slice(top, top + band)
+        pixels[part] = table.take(index[part] + hatching[part])
 
 
 def packed(colour: str) -> int:
