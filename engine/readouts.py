@@ -98,8 +98,9 @@ class Checks:
 def checks(session: Session) -> Checks:
     """Measured over all heads and rows of the session."""
     summaries = [trace.summary for trace in session.traces]
+    # numpy's maximum, unlike Python's, never loses a NaN.
     return Checks(
-        row_sum_error=max((summary.row_sum_error for summary in summaries), default=0.0),
-        masked_weight=max((summary.masked_weight for summary in summaries), default=0.0),
+        row_sum_error=float(np.max([each.row_sum_error for each in summaries], initial=0.0)),
+        masked_weight=float(np.max([each.masked_weight for each in summaries], initial=0.0)),
         all_finite=all(summary.all_finite for summary in summaries),
     )

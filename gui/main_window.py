@@ -4,6 +4,7 @@ This module imports Qt and nothing heavier, so that the first paint waits for no
 """
 
 from collections.abc import Callable, Sequence
+from importlib.metadata import version
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from gui.state import State
     from gui.view import View
 
+# Raised when panels are renamed or moved by us, so that an old layout does not hide new ones.
+_LAYOUT_VERSION = 1
 _LOW = 850  # up to this height panels at the right share one place as tabs
 
 _AREAS = {
@@ -135,7 +138,7 @@ class MainWindow(QMainWindow):
             last[edge] = dock
         self._raise_first_tabs(panels)
         self._share_room()
-        self._usual_layout = self.saveState()
+        self._usual_layout = self.saveState(_LAYOUT_VERSION)
 
     def _share_room(self) -> None:
         """Most of the window for the pictures of heads."""
@@ -144,14 +147,19 @@ class MainWindow(QMainWindow):
         for dock in self._docks.values():
             by_edge.setdefault(self.dockWidgetArea(dock), dock)
         for edge, orientation, size in (
-            ("top", Qt.Orientation.Vertical, min(round(height * 0.22), 16 * self._em())),
+            ("top", Qt.Orientation.Vertical, min(round(height * 0.22), 13 * self._em())),
             ("bottom", Qt.Orientation.Vertical, 1),  # as low as its panels can be
-            ("left", Qt.Orientation.Horizontal, round(width * 0.27)),
-            ("right", Qt.Orientation.Horizontal, round(width * 0.28)),
+            ("left", Qt.Orientation.Horizontal, round(width * 0.3)),
+            ("right", Qt.Orientation.Horizontal, round(width * 0.27)),
         ):
             dock_at = by_edge.get(_AREAS[edge])
             if dock_at is not None:
                 self.resizeDocks([dock_at], [size], orientation)
+        stacked = [d for d in self._docks.values() if self.dockWidgetArea(d) == _AREAS["right"]]
+        shares = [3 if dock is stacked[0] else 2 for dock in stacked]
+        self.resizeDocks(
+            stacked, [height * share // 6 for share in shares], Qt.Orientation.Vertical
+        )
         below = [d for d in self._docks.values() if self.dockWidgetArea(d) == _AREAS["bottom"]]
         self.resizeDocks(below, [round(width / len(below))] * len(below), Qt.Orientation.Horizontal)
 
@@ -260,18 +268,18 @@ class MainWindow(QMainWindow):
 
     def save_layout(self) -> tuple[QByteArray, QByteArray]:
         """Geometry and layout, for the settings."""
-        return self.saveGeometry(), self.saveState()
+        return self.saveGeometry(), self.saveState(_LAYOUT_VERSION)
 
     def restore_layout(self, geometry: QByteArray | None, layout: QByteArray | None) -> None:
         """Bring back what `save_layout` gave; None or an empty value changes nothing."""
         if geometry:
             self.restoreGeometry(geometry)
         if layout:
-            self.restoreState(layout)
+            self.restoreState(layout, _LAYOUT_VERSION)
 
     def reset_layout(self) -> None:
         """Put every panel back where `furnish` had put it."""
-        self.restoreState(self._usual_layout)
+        self.restoreState(self._usual_layout, _LAYOUT_VERSION)
 
     def focus_prompt(self) -> None:
         """Put the caret into the prompt."""
@@ -289,7 +297,8 @@ class MainWindow(QMainWindow):
         QMessageBox.about(
             self,
             "About Attention Scope",
-            "Attention Scope opens a real transformer up while it runs.\n\n"
+            f"Attention Scope {version('attention-scope')} opens a real transformer up while it "
+            "runs.\n\n"
             "MIT License. The bundled models were trained by this program on the plays of "
             "Shakespeare, which are in the public domain.",
         )

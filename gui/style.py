@@ -58,10 +58,17 @@ def _style_sheet(theme: Theme) -> str:
     QToolBar QToolButton:disabled, QPushButton:disabled {{ color: {theme.text_dim}; }}
     QToolBar QToolButton:hover, QPushButton:hover {{ border-color: {theme.accent}; }}
     QToolBar QToolButton:focus, QPushButton:focus {{ border-color: {theme.accent}; }}
+    QCheckBox::indicator {{
+        width: {unit * 3}px; height: {unit * 3}px; border: {stroke}px solid {theme.text_dim};
+        background: {theme.surface};
+    }}
+    QCheckBox::indicator:checked {{ background: {theme.accent}; border-color: {theme.text}; }}
+    QCheckBox::indicator:focus {{ border-color: {theme.accent}; }}
     QMenuBar, QMenu, QStatusBar {{ background: {theme.background}; color: {theme.text}; }}
     QMenu::item:selected, QMenuBar::item:selected {{
         background: {theme.accent}; color: {theme.on_accent};
     }}
+    QTabBar {{ qproperty-drawBase: 0; }}
     QTabBar::tab {{
         background: {theme.background}; color: {theme.text_dim};
         padding: {unit}px {unit * 3}px; border: none;

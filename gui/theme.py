@@ -116,7 +116,7 @@ DARK = replace(
     recomputed="#6B5213",
     fallen="#32383F",
     masked="#14171B",
-    hatch="#343B44",
+    hatch="#4E5965",
     weights_map="viridis",
     loss_map="inferno",
     difference_map="CET-CBD1",
@@ -143,7 +143,7 @@ PROJECTOR = replace(
     font_body=17,
     font_title=19,
     font_large=26,
-    unit=5,
+    unit=4,
     stroke=2.5,
 )
 

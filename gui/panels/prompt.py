@@ -102,13 +102,13 @@ class PromptPanel(Panel):
             reading.info.config.max_seq_len,
         )
         self.strip.set_generated_from(document.n_prompt - reading.n_fallen)
-        losses = reading.session.loss if view.state.display.show_loss else None
-        self.strip.set_losses(losses, ceiling=_LOSS_CEILING)
+        losses, coloured = reading.session.loss, view.state.display.show_loss
+        self.strip.set_losses(losses, ceiling=_LOSS_CEILING, coloured=coloured)
         states = np.full(cursor, TokenState.PROMPT, np.uint8)
         states[document.n_prompt :] = TokenState.GENERATED
         states[: reading.n_fallen] = TokenState.FALLEN_OUT
         colours = None
-        if losses is not None:
+        if coloured:
             share = np.clip(np.nan_to_num(losses) / _LOSS_CEILING, 0, 1)
             colours = np.zeros(cursor, np.uint32)
             table = lookup_table(view.theme.loss_map)

@@ -62,6 +62,7 @@ class TokenStrip(QAbstractScrollArea):
         self._weights: NDArray[np.float32] | None = None
         self._visible: NDArray[np.bool_] | None = None
         self._losses: NDArray[np.float32] | None = None
+        self._has_loss_colours = True
         self._loss_ceiling = 8.0
         self._generated_from: int | None = None
         self._recomputed = range(0)
@@ -139,9 +140,12 @@ class TokenStrip(QAbstractScrollArea):
         self._say()
         self.viewport().update()
 
-    def set_losses(self, losses: ArrayLike | None, *, ceiling: float = 8.0) -> None:
+    def set_losses(
+        self, losses: ArrayLike | None, *, ceiling: float = 8.0, coloured: bool = True
+    ) -> None:
         """Colour the chips by loss [S] in nats from 0 to `ceiling`; NaN is none, None is off."""
         self._losses = None if losses is None else np.asarray(losses, np.float32)
+        self._has_loss_colours = coloured
         self._loss_ceiling = ceiling
         self.viewport().update()
 
@@ -454,7 +458,7 @@ class TokenStrip(QAbstractScrollArea):
             return self._grounds["fallen"]
         may_see, loss = self._may_see(position), self._loss(position)
         ground = self._grounds["plain" if may_see else "masked"]
-        if may_see and not math.isnan(loss):
+        if may_see and self._has_loss_colours and not math.isnan(loss):
             share = min(max(loss / self._loss_ceiling, 0.0), 1.0)
             ground = int(lookup_table(self._theme.loss_map)[round(255 * share)])
         if self._is_flashed(position):
