@@ -1,5 +1,7 @@
 """Where the user is told something: one sentence above the panels, gone when it is read."""
 
+import re
+
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QSizePolicy, QWidget
@@ -8,6 +10,8 @@ from gui.messages import Message
 
 _MARKS = {"info": "ℹ", "warning": "⚠", "error": "✗"}
 _INFO_MS = 8000
+_ZERO_WIDTH_SPACE = "\u200b"
+_LONG_RUN = re.compile(r"\S{24}")
 
 
 class MessageBar(QWidget):
@@ -15,14 +19,12 @@ class MessageBar(QWidget):
 
     def __init__(self) -> None:
         super().__init__()
-        self._details = ""
+        self._message = Message("info", "")
         self._label = QLabel()
         self._label.setTextFormat(Qt.TextFormat.PlainText)
         self._label.setWordWrap(True)
-        self._label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self._label.setAccessibleName("Message")
-        self._copy = QPushButton("Copy details")
-        self._copy.clicked.connect(self._copy_details)
+        self._copy = QPushButton()
+        self._copy.clicked.connect(self._copy_message)
         self._close = QPushButton("Close")
         self._close.clicked.connect(self.hide)
         layout = QHBoxLayout(self)
@@ -39,13 +41,14 @@ class MessageBar(QWidget):
     @property
     def sentence(self) -> str:
         """What is shown, without its mark."""
-        return self._label.text()[2:]
+        return self._message.sentence
 
     def show_message(self, message: Message) -> None:
         """Show one message in place of the one before."""
-        self._label.setText(f"{_MARKS[message.level]} {message.sentence}")
-        self._details = message.details
-        self._copy.setVisible(bool(message.details))
+        self._message = message
+        self._label.setText(f"{_MARKS[message.level]} {_breakable(message.sentence)}")
+        self._label.setAccessibleName(f"{message.level}: {message.sentence}")
+        self._copy.setText("Copy details" if message.details else "Copy")
         self.show()
         self._timer.stop()
         if message.level == "info":
@@ -56,5 +59,11 @@ class MessageBar(QWidget):
         if self._timer.isActive():
             self.hide()
 
-    def _copy_details(self) -> None:
-        QGuiApplication.clipboard().setText(f"{self.sentence}\n\n{self._details}")
+    def _copy_message(self) -> None:
+        parts = filter(None, (self._message.sentence, self._message.details))
+        QGuiApplication.clipboard().setText("\n\n".join(parts))
+
+
+def _breakable(sentence: str) -> str:
+    """The sentence with places to break the longest words: a path must not widen the window."""
+    return _LONG_RUN.sub(lambda run: f"{run[0]}{_ZERO_WIDTH_SPACE}", sentence)
