@@ -1,0 +1,24 @@
+"""What a reader of foreign files hands over: settings and weights, named as Hugging Face does."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from engine.tokenizers import Tokenizer
+
+
+@dataclass(frozen=True)
+class RawCheckpoint:
+    """A model as it was found; `engine.architectures` knows what its family means by it.
+
+    `tensors` may be lazy: each is asked for once, by its name, and its dtype is the file's.
+    """
+
+    settings: dict[str, Any]  # as config.json names them, "model_type" among them
+    tensors: Mapping[str, Tensor]
+    tokenizer: Tokenizer
+    name: str
+    path: Path
