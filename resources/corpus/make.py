@@ -131,7 +131,7 @@ MISPRINTS = {
 
 MIXED_CASE_NAMES = frozenset({"hamlet", "lear", "romeo_and_juliet"})
 
-ROMAN = ("0", "I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X")
+ROMAN: tuple[str, ...] = ("0", "I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X")
 ROMAN += tuple(f"X{number}" for number in ROMAN[1:10])
 ORDINALS = {"FIRST": "I", "SECOND": "II", "THIRD": "III", "FOURTH": "IV", "FIFTH": "V"}
 
