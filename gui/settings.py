@@ -42,8 +42,6 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("layout", QByteArray(), "Where the panels were."),
 )
 
-# Raised when panels are renamed or moved by us, so that an old layout does not hide new ones.
-LAYOUT_VERSION = 1
 _MAX_TEXT = 100_000
 
 
@@ -64,10 +62,10 @@ class Settings:
         if self._store is None or not self._store.contains(name):
             return row.default
         try:
-            value = self._store.value(name, row.default, type(row.default))
-            return value if row.is_valid(value) else row.default
+            value = _typed(self._store.value(name), type(row.default))
         except (TypeError, ValueError):
             return row.default
+        return value if row.is_valid(value) else row.default
 
     def write(self, name: str, value: Any) -> None:  # noqa: ANN401
         """Keep a value for the next start.
@@ -82,3 +80,19 @@ class Settings:
             # What no file can hold is not worth a crash at the end.
             value = value[:_MAX_TEXT].encode("utf-8", "replace").decode("utf-8")
         self._store.setValue(name, value)
+
+
+def _typed(stored: Any, wanted: type) -> Any:  # noqa: ANN401
+    """What a file holds, which may be text for everything, as the type of its row.
+
+    Raises:
+        TypeError: it is of another type.
+        ValueError: its text cannot be read as that type.
+    """
+    if wanted is bool and stored in {"true", "false"}:
+        return stored == "true"
+    if wanted is float and isinstance(stored, (str, int)):
+        return float(stored)
+    if not isinstance(stored, wanted):
+        raise TypeError(f"{stored!r} is no {wanted.__name__}.")
+    return stored
