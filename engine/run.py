@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from engine.attention import attention_weights, query_blocks
+from engine.cell import HeadWeights
 from engine.conditions import Conditions
 from engine.errors import ContextFullError, EngineError
 from engine.kv_cache import KVCache
@@ -214,6 +215,17 @@ class Run:
                 q[:, rows], k[:, :n_keys], rows.start, self.conditions, slopes
             )[0]
         return np.asarray(frozen(pattern))
+
+    def head_weights(self, layer: int, head: int) -> HeadWeights:
+        """What the model itself holds of one head; whether it is in force is not asked."""
+        columns = slice(head * self.config.head_dim, (head + 1) * self.config.head_dim)
+        output = self.model.get_parameter(f"blocks.{layer}.attention.output.weight")
+        alibi, rotary = self.model.alibi, self.model.rotary
+        return HeadWeights(
+            output=np.asarray(frozen(output[:, columns].to(torch.float32, copy=True))),
+            slope=None if alibi is None else float(alibi[head]),
+            rotary=None if rotary is None else np.asarray(frozen(rotary)),
+        )
 
     def visible(self, n_tokens: int) -> Bools:
         """Which keys (columns) each query (row) may see [S, S]."""

@@ -7,9 +7,10 @@ and the cursor as they were.
 from collections.abc import Callable
 from dataclasses import replace
 
+from engine.cell import CellArithmetic, cell_arithmetic
 from engine.conditions import Conditions
 from engine.document import Document
-from engine.errors import ContextFullError, EngineError
+from engine.errors import CancelledError, ContextFullError, EngineError
 from engine.loading import Loaded
 from engine.reading import CacheCheck, Focus, Look, Reading, Reason
 from engine.readouts import checks, head_roles
@@ -134,6 +135,21 @@ class Scope:
         """Compare what is shown with one pass without the cache; None for an empty text."""
         shown = self._shown()
         return self._run.check_cache(shown, cancelled) if len(shown) else None
+
+    def cell(self, reading: Reading, key: int | None = None) -> CellArithmetic | None:
+        """The arithmetic behind one weight of a reading of this scope; None for an empty text.
+
+        The query is the reading's; without a key it is the one with the row's largest weight.
+
+        Raises:
+            CancelledError: the reading is another model's, so nobody waits for the answer.
+        """
+        if reading.info is not self.info:
+            raise CancelledError("the reading belongs to a model that is no longer open.")
+        if not reading.n_tokens:
+            return None
+        focus = reading.focus
+        return cell_arithmetic(reading, key, self._run.head_weights(focus.layer, focus.head))
 
     # The answer
 
