@@ -7,3 +7,5 @@ torch inside, read-only numpy records outside. Axis letters, everywhere in this 
 
 There is no batch axis, training aside, where B comes first.
 """
+
+__version__ = "0.1.0"

@@ -7,10 +7,12 @@ pyqtgraph for the curves. Nothing here runs at import.
 import importlib
 import os
 import pkgutil
+import signal
 import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterator
+from math import ceil
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -52,15 +54,15 @@ class App:
         self.store: Store
         self.controller: Controller | None = None
         self._steps_left = options.steps
+        self._is_furnished = False
+        self._is_closed = False
 
     def show(self) -> None:
         """Put the window on screen; everything else follows from its first paint."""
         if self._options.snapshot is None:
             self.window.restore_layout(self._settings.read("geometry"), None)
         else:
-            width, height = self._options.size
-            scale = self._options.scale
-            self.window.resize(round(width / scale), round(height / scale))
+            self.window.resize(*(ceil(side / self._options.scale) for side in self._options.size))
         self.window.show()
 
     def furnish(self) -> None:
@@ -68,7 +70,7 @@ class App:
         pieces = self._pieces()
 
         def go_on() -> None:
-            for _piece in pieces:
+            for _piece in () if self._is_closed else pieces:
                 QTimer.singleShot(0, go_on)
                 return
 
@@ -109,6 +111,7 @@ class App:
         self.window.command_wanted.connect(self._do)
         self.store.changed.connect(lambda state, _names: self.window.show_view(resolve(state)))
         self.window.show_view(resolve(self.store.state))
+        self._is_furnished = True
 
     def _first_state(self) -> "State":
         from gui.state import Display, State  # noqa: PLC0415
@@ -134,25 +137,30 @@ class App:
         if self._options.model is not None:
             return self._options.model
         last = self._settings.read("model")
-        if last and (Path(last) / "config.json").is_file():
+        if os.path.isfile(os.path.join(last, "config.json")):  # noqa: PTH113, PTH118 - never raises
             return Path(last)
         return folders[0] if folders else Path("resources/models/shakespeare")
 
     # Commands that only the application can do
 
     def _do(self, command: str) -> None:
+        from gui.commands import PANEL_COMMAND  # noqa: PLC0415
+
         actions: dict[str, Callable[[], object]] = {
             "open": self._open_model,
             "save_picture": self._save_picture,
             "copy_picture": lambda: picture.copy(self.window),
             "quit": self.window.close,
-            "edit_prompt": self.window.focus_prompt,
             "full_screen": self.window.toggle_full_screen,
             "reset_layout": self.window.reset_layout,
             "shortcuts": self.window.show_shortcuts,
             "about": self.window.show_about,
         }
-        actions[command]()
+        name = command.removeprefix(PANEL_COMMAND)
+        if name != command:
+            self.window.go_to_panel(name)
+        else:
+            actions[command]()
 
     def _open_model(self) -> None:
         from gui.wishes import OpenModel  # noqa: PLC0415
@@ -169,12 +177,11 @@ class App:
             self._save_to(Path(name))
 
     def _save_to(self, path: Path) -> None:
-        path = path if path.suffix else path.with_suffix(".png")
+        path = path if path.suffix.lower() == ".png" else path.with_name(f"{path.name}.png")
         try:
             picture.save_png(self.window, path)
         except OSError as error:
             self.messages.error(str(error))
-            self.exit_status = 1
         else:
             self.messages.info(f"The picture is in {path}.")
 
@@ -201,26 +208,43 @@ class App:
 
         if self._options.snapshot is None:
             return
-        if graphs.loader().module is None and not graphs.loader().failure:
+        are_curves_there = graphs.loader().module is not None or graphs.loader().failure
+        if not (are_curves_there and self._is_furnished):
             QTimer.singleShot(_SNAPSHOT_PAUSE_MS, self._take_snapshot)
             return
         try:
-            picture.save_png(self.window, self._options.snapshot)
+            self._check_fit()
+            picture.save_png(self.window, self._options.snapshot, self._options.size)
         except OSError as error:
             sys.stderr.write(f"{error}\n")
             self.exit_status = 1
         self.window.close()
 
+    def _check_fit(self) -> None:
+        """See that the window did not need more room than the snapshot has."""
+        scale, (width, height) = self._options.scale, self._options.size
+        needed = self.window.width(), self.window.height()
+        if needed != (ceil(width / scale), ceil(height / scale)):
+            least = "x".join(str(ceil(side * scale)) for side in needed)
+            raise OSError(
+                f"The window does not fit into {width}x{height} pixels at scale {scale:g}; "
+                f"use --size {least} or more."
+            )
+
     def close(self) -> None:
         """Keep the settings, end the engine's thread."""
+        self._is_closed = True
         if self.controller is None:
             return
         self.controller.close()
         state = self.store.state
         geometry, layout = self.window.save_layout()
+        if self._is_furnished:
+            self._settings.write("layout", layout)
+        if state.reading is not None:
+            self._settings.write("model", state.reading.info.path)
         for name, value in {
             "text": state.text,
-            "model": state.reading.info.path if state.reading else "",
             "theme": state.display.theme.name,
             "zoom": state.display.zoom,
             "scale": state.display.scale,
@@ -229,7 +253,6 @@ class App:
             "show_loss": state.display.show_loss,
             "motion": state.display.motion,
             "geometry": geometry,
-            "layout": layout,
         }.items():
             self._settings.write(name, value)
 
@@ -256,6 +279,7 @@ def run(options: Options) -> int:
         os.environ["QT_QPA_PLATFORM"] = "offscreen"
         os.environ["QT_SCALE_FACTOR"] = str(options.scale)
     sys.setswitchinterval(_SWITCH_SECONDS)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Python's own handler waits while Qt does
     application = QApplication([sys.argv[0]])
     application.setOrganizationName("Attention Scope")
     application.setApplicationName("Attention Scope")

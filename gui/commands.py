@@ -4,10 +4,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from gui import wishes
+from gui.panels.table import PANELS
 from gui.state import State
 from gui.theme import THEMES
 from gui.wishes import Wish
 
+PANEL_COMMAND = "panel_"  # what the ids of the commands that go to a panel begin with
 ZOOM_STEPS = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0)
 
 
@@ -116,9 +118,6 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command("copy_picture", "File", "Copy picture", "Copy the window as a picture."),
     Command("quit", "File", "Quit", "Close the program.", ("Ctrl+Q",)),
-    Command(
-        "edit_prompt", "Text", "Edit the prompt", "Put the caret into the prompt.", ("Ctrl+L",)
-    ),
     Command(
         "back",
         "Steps",
@@ -374,6 +373,16 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command("full_screen", "View", "Full screen", "Use the whole screen.", ("F11",)),
     Command("reset_layout", "View", "Usual layout", "Put all panels back where they belong."),
+    *(
+        Command(
+            f"{PANEL_COMMAND}{panel.name}",
+            "Panels",
+            f"Go to {panel.title}",
+            panel.help,
+            (f"Alt+{number}",),
+        )
+        for number, (panel, _place) in enumerate(PANELS, start=1)
+    ),
     Command("shortcuts", "Help", "Keyboard shortcuts", "List all commands and keys.", ("F1",)),
     Command("about", "Help", "About Attention Scope", "Version, model and licences."),
 )

@@ -4,7 +4,6 @@ This module imports Qt and nothing heavier, so that the first paint waits for no
 """
 
 from collections.abc import Callable, Sequence
-from importlib.metadata import version
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,6 +23,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+import engine
 from gui import style
 from gui.message_bar import MessageBar
 from gui.shortcut_list import ShortcutList
@@ -117,7 +117,7 @@ class MainWindow(QMainWindow):
         "beside" or "below". "bare" panels have no title, which leaves more room for pictures;
         "low tab" is a tab in a low window and below in a tall one.
         """
-        panels_menu = self._make_actions(commands)
+        self._make_actions(commands)
         self._fill_models(models)
         self.statusBar().addWidget(self._status, 1)
         self.statusBar().setSizeGripEnabled(False)
@@ -133,7 +133,6 @@ class MainWindow(QMainWindow):
             dock = self._make_dock(panel)
             if "bare" in how:
                 dock.setTitleBarWidget(QWidget(dock))
-            panels_menu.addAction(dock.toggleViewAction())
             self._join(dock, last.get(edge), edge, how)
             last[edge] = dock
         self._raise_first_tabs(panels)
@@ -191,7 +190,7 @@ class MainWindow(QMainWindow):
             if next_place.endswith("tab") and not place.endswith("tab"):
                 self._docks[panel.name].raise_()
 
-    def _make_actions(self, commands: Sequence["Command"]) -> QMenu:
+    def _make_actions(self, commands: Sequence["Command"]) -> None:
         menus: dict[str, QMenu] = {}
         toolbar = QToolBar("Commands")
         toolbar.setObjectName("toolbar")
@@ -212,7 +211,6 @@ class MainWindow(QMainWindow):
                 toolbar.addAction(action)
             self._actions.append((command, action))
         self.addToolBar(toolbar)
-        return self._make_menu(menus, "Panels")
 
     def _fill_models(self, models: Sequence[tuple[str, Path]]) -> None:
         from gui.wishes import OpenModel  # noqa: PLC0415 - after the first paint
@@ -281,11 +279,17 @@ class MainWindow(QMainWindow):
         """Put every panel back where `furnish` had put it."""
         self.restoreState(self._usual_layout, _LAYOUT_VERSION)
 
-    def focus_prompt(self) -> None:
-        """Put the caret into the prompt."""
-        for panel in self._panels:
-            if panel.name == "prompt":
-                panel.setFocus(Qt.FocusReason.ShortcutFocusReason)
+    def go_to_panel(self, name: str) -> None:
+        """Show a panel, in front of those that share its place, and give it the keyboard."""
+        panel = next(panel for panel in self._panels if panel.name == name)
+        if name in self._docks:
+            self._docks[name].show()
+            self._docks[name].raise_()
+        takers = [panel, *panel.findChildren(QWidget)]
+        for taker in takers:
+            if taker.focusProxy() or taker.focusPolicy() != Qt.FocusPolicy.NoFocus:
+                taker.setFocus(Qt.FocusReason.ShortcutFocusReason)
+                return
 
     def show_shortcuts(self) -> None:
         """List all commands and their keys."""
@@ -297,7 +301,7 @@ class MainWindow(QMainWindow):
         QMessageBox.about(
             self,
             "About Attention Scope",
-            f"Attention Scope {version('attention-scope')} opens a real transformer up while it "
+            f"Attention Scope {engine.__version__} opens a real transformer up while it "
             "runs.\n\n"
             "MIT License. The bundled models were trained by this program on the plays of "
             "Shakespeare, which are in the public domain.",

@@ -102,6 +102,7 @@ class HeadPanel(Panel):
         shown = self.views[display.drawing]
         has_moved_in = previous is None or previous.state.display.drawing != display.drawing
         self.stack.setCurrentWidget(shown)
+        self.setFocusProxy(shown)
         shown.set_scale(display.scale, display.leave_first_out)
         shown.set_stale(view.state.stale and view.state.phase == "loading")
         focus = view.focus

@@ -56,6 +56,7 @@ class HeadsPanel(Panel):
         self._layout.addLayout(controls)
         self._layout.addWidget(self.atlas, 1)
         self._layout.addWidget(self.named)
+        self.setFocusProxy(self.atlas)
         self._role: Role | None = None
         self.sort.activated.connect(self._sort_by)
         self.least.sliderMoved.connect(self._filter)

@@ -51,6 +51,7 @@ class NextTokenPanel(Panel):
         self.columns = QButtonGroup(self)
         self._candidates: Candidates | None = None
         self._place()
+        self.setFocusProxy(self.bars)
         self.bars.chosen.connect(self._choose)
         self.bars.pointed.connect(self._explain)
         self.sampling.changed.connect(lambda sampling: self.wish(SetSampling(sampling)))

@@ -1,7 +1,5 @@
 """The panels as rows: which there are and where each stands at first."""
 
-from collections.abc import Callable
-
 from gui.panels.base import Panel
 from gui.panels.cache import CachePanel
 from gui.panels.checks import ChecksPanel
@@ -13,7 +11,7 @@ from gui.panels.prompt import PromptPanel
 from gui.panels.time import TimePanel
 
 # Places are explained at `MainWindow.furnish`.
-PANELS: tuple[tuple[Callable[[], Panel], str], ...] = (
+PANELS: tuple[tuple[type[Panel], str], ...] = (
     (PromptPanel, "top bare"),
     (HeadsPanel, "left"),
     (HeadPanel, "center"),
