@@ -22,11 +22,12 @@ if TYPE_CHECKING:
 
 
 def _leftover_widgets(known: set[int]) -> "list[QWidget]":
-    """Top-level widgets that the test made and neither closed nor dropped."""
+    """Windows that the test made and neither closed nor dropped; a popup goes with its owner."""
     from PySide6.QtWidgets import QApplication  # noqa: PLC0415 - engine tests do without widgets
 
     QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
-    return [widget for widget in QApplication.topLevelWidgets() if id(widget) not in known]
+    windows = [widget for widget in QApplication.topLevelWidgets() if widget.parent() is None]
+    return [window for window in windows if id(window) not in known]
 
 
 @pytest.fixture(autouse=True)
