@@ -10,7 +10,7 @@ from dataclasses import replace
 from engine.cell import CellArithmetic, cell_arithmetic
 from engine.conditions import Conditions
 from engine.document import Document
-from engine.errors import CancelledError, ContextFullError, EngineError
+from engine.errors import ContextFullError, EngineError
 from engine.loading import Loaded
 from engine.reading import CacheCheck, Focus, Look, Reading, Reason
 from engine.readouts import checks, head_roles
@@ -137,16 +137,12 @@ class Scope:
         return self._run.check_cache(shown, cancelled) if len(shown) else None
 
     def cell(self, reading: Reading, key: int | None = None) -> CellArithmetic | None:
-        """The arithmetic behind one weight of a reading of this scope; None for an empty text.
+        """The arithmetic behind one weight of a reading, which says the head and the query.
 
-        The query is the reading's; without a key it is the one with the row's largest weight.
-
-        Raises:
-            CancelledError: the reading is another model's, so nobody waits for the answer.
+        Without a key it is the one with the row's largest weight. None for an empty text, and
+        for a reading of another model, whose weights are no longer here.
         """
-        if reading.info is not self.info:
-            raise CancelledError("the reading belongs to a model that is no longer open.")
-        if not reading.n_tokens:
+        if reading.info is not self.info or not reading.n_tokens:
             return None
         focus = reading.focus
         return cell_arithmetic(reading, key, self._run.head_weights(focus.layer, focus.head))
