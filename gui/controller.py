@@ -15,7 +15,7 @@ from engine.errors import CancelledError, ConfigError, ContextFullError, EngineE
 from engine.reading import CacheCheck, Look, Reading
 from gui import wishes
 from gui.messages import Messages
-from gui.state import Selection, Store
+from gui.state import OpenedCell, Selection, Store
 from gui.worker import Cancelled, EngineThread, Job
 
 if TYPE_CHECKING:
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 # Jobs that go on from wherever the text stands; those before them must be done first.
 _RELATIVE = frozenset({"step", "back"})
-# Anything that changes what is shown makes a running comparison with the full pass void.
-_CHECK = frozenset({"check"})
-_EDIT = frozenset({"edit", "step", "back", "go", "check"})
+# Questions on what is shown: anything that changes it makes them void.
+_CHECK = frozenset({"check", "cell"})
+_EDIT = _CHECK | {"edit", "step", "back", "go"}
 _SETTLE_MS = 250  # how long nothing must happen before the full pass is worth its time
 _SENTENCE_ENDS = (b".", b"!", b"?")
 
@@ -103,10 +103,16 @@ class Controller(QObject):
         if replace(before, key=None) != replace(selection, key=None):
             look = Look(selection.layer, selection.head, selection.query)
             self._ask("look", lambda scope, _void: scope.look(look), _CHECK | {"look"})
+        self._open_cell()
 
     @fulfil.register
     def _(self, wish: wishes.PointAt) -> None:
         self._store.update(pointed=wish.cell)
+
+    @fulfil.register
+    def _(self, wish: wishes.WantCell) -> None:
+        self._store.update(wants_cell=wish.wanted)
+        self._open_cell()
 
     @fulfil.register
     def _(self, _wish: wishes.Step) -> None:
@@ -237,7 +243,7 @@ class Controller(QObject):
             self._scope = scope  # whatever was asked meanwhile is asked of this one
             return reading
 
-        self._submit(Job("open", work, frozenset({"open", "check"})), self._show_opened)
+        self._submit(Job("open", work, _CHECK | {"open"}), self._show_opened)
 
     @property
     def _is_opening(self) -> bool:
@@ -292,6 +298,7 @@ class Controller(QObject):
 
     def _settle(self) -> None:
         """See to what comes when nothing else is to be done."""
+        self._open_cell()
         state = self._store.state
         if self._tickets or state.playing:
             return
@@ -299,6 +306,27 @@ class Controller(QObject):
             self.settled.emit()
         else:
             self._check_soon.start()
+
+    def _open_cell(self) -> None:
+        """Ask for the arithmetic of the selected weight, if somebody looks at it."""
+        state = self._store.state
+        reading, key, opened = state.reading, state.selection.key, state.cell
+        awaited = {kind for kind, _show in self._tickets.values()}
+        if not state.wants_cell or reading is None or awaited - _CHECK:
+            return
+        if opened is not None and opened.answers(reading, key):
+            return
+        self._check_soon.stop()
+        work = self._on_scope(
+            lambda scope, _void: OpenedCell(reading, key, scope.cell(reading, key))
+        )
+        self._submit(Job("cell", work, _CHECK), self._show_cell)
+
+    def _show_cell(self, opened: OpenedCell) -> None:
+        state = self._store.state
+        if opened.answers(state.reading, state.selection.key):
+            self._store.update(cell=opened, stale=bool(self._tickets))
+        self._settle()
 
     def _check_cache(self) -> None:
         if not self._tickets:
@@ -342,7 +370,7 @@ class Controller(QObject):
             phase = self._store.state.phase
         self._store.update(phase=phase, notice=notice, stale=bool(self._tickets))
         self._stop_playing()
-        if kind != "check":
+        if kind not in _CHECK:
             self._settle()
         elif not self._tickets:
             self.settled.emit()

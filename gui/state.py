@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 from PySide6.QtCore import QObject, Signal
 
+from engine.cell import CellArithmetic
 from engine.conditions import Conditions
 from engine.reading import CacheCheck, Reading
 from engine.readouts import Role
@@ -55,6 +56,19 @@ class MaskChoice:
         return Conditions(mask=self.mask, window=self.window, sinks=self.sinks)
 
 
+@dataclass(frozen=True, eq=False)
+class OpenedCell:
+    """The arithmetic of a weight, and the reading and key that it was asked for."""
+
+    reading: Reading
+    key: int | None  # None: the row's largest weight
+    arithmetic: CellArithmetic | None  # None for an empty text
+
+    def answers(self, reading: Reading | None, key: int | None) -> bool:
+        """Whether this is the weight that is selected."""
+        return self.reading is reading and self.key == key
+
+
 @dataclass(frozen=True)
 class State:
     """Everything that can change while the window is open."""
@@ -65,6 +79,8 @@ class State:
     reading: Reading | None = None
     cache_check: CacheCheck | None = None
     selection: Selection = field(default_factory=Selection)
+    wants_cell: bool = False  # whether somebody looks at the arithmetic of the selected weight
+    cell: OpenedCell | None = None
     pointed: tuple[int, int] | None = None  # the query and key under the mouse, in one head
     mask: MaskChoice = field(default_factory=MaskChoice)
     use_cache: bool = True

@@ -38,6 +38,13 @@ class PointAt:
 
 
 @dataclass(frozen=True)
+class WantCell:
+    """Somebody looks at the arithmetic of the selected weight, or no longer does."""
+
+    wanted: bool
+
+
+@dataclass(frozen=True)
 class Step:
     """One token further."""
 
@@ -116,6 +123,7 @@ Wish = (
     | SelectHead
     | SelectPosition
     | PointAt
+    | WantCell
     | Step
     | StepBack
     | GoTo
