@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Protocol
 
 from engine.errors import TokenizerError
-from engine.tokenizers import characters
+from engine.tokenizers import characters, gguf_vocabulary
 from engine.tokenizers.byte_bpe import ByteBpe
 from engine.tokenizers.characters import Characters
+from engine.tokenizers.gguf_vocabulary import GgufVocabulary
 
 
 class Tokenizer(Protocol):
@@ -57,11 +58,15 @@ def load_tokenizer(folder: Path) -> Tokenizer:
     try:
         if isinstance(data, dict) and data.get("kind") == characters.KIND:
             return Characters.from_dict(data)
+        if isinstance(data, dict) and data.get("kind") == gguf_vocabulary.KIND:
+            return GgufVocabulary.from_dict(data)
         if isinstance(data, dict) and isinstance(data.get("model"), dict):
             return ByteBpe.from_dict(data)
     except TokenizerError as error:
         raise TokenizerError(f"{path}: {error}") from error
-    raise TokenizerError(f"{path} holds no vocabulary of a known kind (characters, byte BPE).")
+    raise TokenizerError(
+        f"{path} holds no vocabulary of a known kind (characters, byte BPE, GGUF)."
+    )
 
 
-__all__ = ["ByteBpe", "Characters", "Tokenizer", "load_tokenizer"]
+__all__ = ["ByteBpe", "Characters", "GgufVocabulary", "Tokenizer", "load_tokenizer"]
