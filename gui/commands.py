@@ -52,6 +52,12 @@ def _toggle_play(mode: str) -> Callable[[State], Wish]:
     return lambda state: wishes.Play("" if state.playing else mode)
 
 
+def _panel_keys(number: int) -> tuple[str, ...]:
+    """The digits in the order of the keyboard, then the same with Shift."""
+    shift, digit = divmod(number, 10) if number % 10 else (number // 10 - 1, 0)
+    return (f"Alt+{'Shift+' * shift}{digit}",) if shift < 2 else ()
+
+
 def _move_head(layers: int, heads: int) -> Callable[[State], Wish | None]:
     def move(state: State) -> Wish | None:
         if state.reading is None:
@@ -379,7 +385,7 @@ COMMANDS: tuple[Command, ...] = (
             "Panels",
             f"Go to {panel.title}",
             panel.help,
-            (f"Alt+{number}",),
+            _panel_keys(number),
         )
         for number, (panel, _place) in enumerate(PANELS, start=1)
     ),

@@ -5,6 +5,7 @@ from gui.panels.cache import CachePanel
 from gui.panels.checks import ChecksPanel
 from gui.panels.head import HeadPanel
 from gui.panels.heads import HeadsPanel
+from gui.panels.loss import LossPanel
 from gui.panels.mask import MaskPanel
 from gui.panels.next_token import NextTokenPanel
 from gui.panels.prompt import PromptPanel
@@ -16,6 +17,7 @@ PANELS: tuple[tuple[type[Panel], str], ...] = (
     (HeadsPanel, "left"),
     (HeadPanel, "center"),
     (NextTokenPanel, "right"),
+    (LossPanel, "right tab"),
     (MaskPanel, "right tab"),
     (CachePanel, "right low tab"),
     (TimePanel, "bottom bare"),
