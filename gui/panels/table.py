@@ -2,6 +2,7 @@
 
 from gui.panels.base import Panel
 from gui.panels.cache import CachePanel
+from gui.panels.cell import CellPanel
 from gui.panels.checks import ChecksPanel
 from gui.panels.head import HeadPanel
 from gui.panels.heads import HeadsPanel
@@ -19,6 +20,7 @@ PANELS: tuple[tuple[type[Panel], str], ...] = (
     (NextTokenPanel, "right"),
     (LossPanel, "right tab"),
     (MaskPanel, "right tab"),
+    (CellPanel, "right tab"),
     (CachePanel, "right low tab"),
     (TimePanel, "bottom bare"),
     (ChecksPanel, "bottom beside bare"),
