@@ -4,6 +4,7 @@ What differs from the textbook's four lines:
 
 - Grouped heads: G key/value heads serve H = G · R query heads; with R = 1 this is multi-head
   attention, with G = 1 multi-query attention.
+- A layer may see through a window of its own, and may bend large scores (`Scoring`).
 - Queries go in blocks, each against the keys up to its own end, so that most of the masked
   half of the square is never computed.
 - `attention_weights` and `mix_values` are free functions of q, k and v: the program shows a
@@ -11,7 +12,8 @@ What differs from the textbook's four lines:
 """
 
 from collections.abc import Iterator
-from typing import Protocol
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, Self
 
 import torch
 from torch import Tensor, nn
@@ -19,6 +21,7 @@ from torch import Tensor, nn
 from engine.conditions import Conditions
 from engine.config import ModelConfig
 from engine.kv_cache import KVCache
+from engine.layers import make_qk_norm
 from engine.positions import rotate
 
 # Measured on two cores: smaller blocks save more of the square but cost more calls.
@@ -42,28 +45,45 @@ def query_blocks(start: int, n_new: int, conditions: Conditions) -> Iterator[tup
         yield slice(first, last), start + (last if conditions.append_only else n_new)
 
 
-def attention_weights(
-    q: Tensor,
-    k: Tensor,
-    start: int,
-    conditions: Conditions,
-    slopes: Tensor | None = None,
-) -> Tensor:
+@dataclass(frozen=True)
+class Scoring:
+    """How one layer scores its queries against keys, under the conditions of a pass."""
+
+    conditions: Conditions
+    scale: float  # of q · k
+    window: int = 0  # the layer's own; 0: none
+    cap: float = 0.0  # scores are bent into ± this; 0: they are not
+    slopes: Tensor | None = None  # ALiBi's [H]
+
+    def visible(self, query: Any, key: Any) -> Any:  # noqa: ANN401 - numpy or torch alike
+        """Which keys may be seen: boolean, the broadcast shape of the two position arrays."""
+        return self.conditions.visible(query, key, self.window)
+
+    def of_head(self, head: int) -> Self:
+        """The scoring of one head alone."""
+        if self.slopes is None:
+            return self
+        return replace(self, slopes=self.slopes[head : head + 1])
+
+
+def attention_weights(q: Tensor, k: Tensor, start: int, scoring: Scoring) -> Tensor:
     """Softmax of the scaled, masked scores: [..., H, T, S] from q [..., H, T, D], k [..., G, S, D].
 
     The query of row t stands at position start + t, the key of column s at position s. With
-    ALiBi, `slopes` [H] are given and each score falls by slope · distance.
+    ALiBi each score falls by slope · distance.
     """
     *batch, n_head, n_new, head_dim = q.shape
     n_group, n_keys = k.shape[-3], k.shape[-2]
     grouped = q.reshape(*batch, n_group, n_head // n_group * n_new, head_dim)  # [..., G, R·T, D]
-    scores = (grouped * head_dim**-0.5) @ k.transpose(-1, -2)  # [..., G, R·T, S]
+    scores = (grouped * scoring.scale) @ k.transpose(-1, -2)  # [..., G, R·T, S]
     scores = scores.view(*batch, n_head, n_new, n_keys)  # [..., H, T, S]
+    if scoring.cap:
+        scores = torch.tanh(scores / scoring.cap) * scoring.cap
     query = torch.arange(start, start + n_new, device=q.device)[:, None]
     key = torch.arange(n_keys, device=q.device)
-    if slopes is not None:
-        scores = scores - slopes[:, None, None].to(scores.dtype) * (query - key).abs()
-    scores = scores.masked_fill(~conditions.visible(query, key), -torch.inf)
+    if scoring.slopes is not None:
+        scores = scores - scoring.slopes[:, None, None].to(scores.dtype) * (query - key).abs()
+    scores = scores.masked_fill(~scoring.visible(query, key), -torch.inf)
     return torch.softmax(scores, dim=-1, dtype=scores.dtype)
 
 
@@ -83,6 +103,9 @@ class Attention(nn.Module):
         self.layer = layer
         self.head_dim = config.head_dim
         self.heads = (config.n_head, config.n_kv_head, config.n_kv_head)
+        self.norms_all = config.qk_norm == "all"
+        self.q_norm = make_qk_norm(config, config.n_head)
+        self.k_norm = make_qk_norm(config, config.n_kv_head)
         self.qkv = nn.Linear(
             config.d_model, sum(self.heads) * config.head_dim, bias=config.qkv_bias
         )
@@ -93,18 +116,18 @@ class Attention(nn.Module):
     def forward(
         self,
         x: Tensor,
-        conditions: Conditions,
+        scoring: Scoring,
         rotation: Tensor | None = None,
-        slopes: Tensor | None = None,
         kv_cache: KVCache | None = None,
         record: Recorder | None = None,
     ) -> Tensor:
         """[..., T, C] → [..., T, C].
 
-        Rotary positions come as `rotation` [2, T, D/2] of the new tokens, ALiBi as `slopes` [H].
+        Rotary positions come as `rotation` [2, T, ≤ D/2] of the new tokens.
         """
         joined = self.qkv(x).unflatten(-1, (-1, self.head_dim))  # [..., T, H+2G, D]
         q, k, v = joined.transpose(-2, -3).split(self.heads, dim=-3)  # [..., H or G, T, D]
+        q, k = self._normed(q, self.q_norm), self._normed(k, self.k_norm)
         if rotation is not None:
             q, k = rotate(q, rotation), rotate(k, rotation)
         if record is not None:
@@ -114,16 +137,21 @@ class Attention(nn.Module):
             start = kv_cache.length
             k, v = kv_cache.write(self.layer, k, v)  # [G, S, D]
         mixes = []
-        for rows, n_keys in query_blocks(start, q.shape[-2], conditions):
+        for rows, n_keys in query_blocks(start, q.shape[-2], scoring.conditions):
             keys, values = k[..., :n_keys, :], v[..., :n_keys, :]
-            weights = attention_weights(
-                q[..., rows, :], keys, start + rows.start, conditions, slopes
-            )
+            weights = attention_weights(q[..., rows, :], keys, start + rows.start, scoring)
             if record is not None:
                 record.keep_weights(self.layer, rows, weights)
             mixes.append(mix_values(weights, values))
         mix = torch.cat(mixes, dim=-2)  # [..., H, T, D]
-        for layer, head in conditions.heads_off:
+        for layer, head in scoring.conditions.heads_off:
             if layer == self.layer:
                 mix[..., head, :, :] = 0
         return torch.as_tensor(self.output(mix.transpose(-2, -3).flatten(-2)))
+
+    def _normed(self, x: Tensor, norm: nn.Module) -> Tensor:
+        """The same q or k [..., H or G, T, D], normed head by head or all heads as one row."""
+        if not self.norms_all:
+            return torch.as_tensor(norm(x))
+        row = norm(x.transpose(-2, -3).flatten(-2))  # [..., T, H·D]
+        return torch.as_tensor(row.unflatten(-1, (-1, self.head_dim)).transpose(-2, -3))

@@ -45,11 +45,16 @@ class Conditions:
         """Whether rows that were computed stay true when the text grows."""
         return self.mask != "none"
 
-    def visible(self, query: Any, key: Any) -> Any:  # noqa: ANN401 - numpy or torch alike
-        """Which keys may be seen: boolean, the broadcast shape of the two position arrays."""
+    def visible(self, query: Any, key: Any, window: int = 0) -> Any:  # noqa: ANN401 - numpy or torch
+        """Which keys may be seen: boolean, the broadcast shape of the two position arrays.
+
+        `window` is the layer's own, 0 for none: the mask can narrow it, and only "none" lifts it.
+        """
         if self.mask == "none":
             return (query >= 0) & (key >= 0)
         seen = key <= query
+        if window:
+            seen = seen & (key > query - window)
         if self.mask == "window":
             seen = seen & ((key > query - self.window) | (key < self.sinks))
         return seen

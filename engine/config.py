@@ -8,17 +8,59 @@ from engine.errors import ConfigError
 
 Positions = Literal["none", "learned", "sinusoidal", "rotary", "alibi"]
 Norm = Literal["layer", "rms"]
-NormPlacement = Literal["pre", "post"]
+NormPlacement = Literal["pre", "post", "output", "both"]  # before a part, after the sum, after it
+QkNorm = Literal["none", "head", "all"]  # of each head by itself, or of all heads as one row
 Mlp = Literal["plain", "gated"]
 Activation = Literal["gelu", "gelu_tanh", "silu", "relu"]
+RopeStretch = Literal["linear", "llama3"]
 
 _CHOICES = {
     "positions": get_args(Positions),
     "norm": get_args(Norm),
     "norm_placement": get_args(NormPlacement),
+    "qk_norm": get_args(QkNorm),
     "mlp": get_args(Mlp),
     "activation": get_args(Activation),
 }
+
+# No model comes near; a damaged file may, and must not make anyone allocate it.
+LARGEST = 2**24
+
+
+@dataclass(frozen=True, kw_only=True)
+class RopeScaling:
+    """How rotary positions were slowed down for a longer context than the first one.
+
+    "linear" slows every pair by `factor`; "llama3" slows those that turn less than
+    `low_turns` times within the first context by `factor`, those that turn more than
+    `high_turns` times not at all, and those between in between.
+
+    Raises:
+        ConfigError: the kind is unknown, or a number makes no sense.
+    """
+
+    kind: RopeStretch
+    factor: float
+    low_turns: float = 1.0
+    high_turns: float = 4.0
+    first_context: int = 8192
+
+    def __post_init__(self) -> None:
+        if self.kind not in get_args(RopeStretch):
+            raise ConfigError(
+                f"the rope scaling {self.kind!r} is unknown; use one of "
+                f"{', '.join(get_args(RopeStretch))}."
+            )
+        for name in ("factor", "low_turns", "high_turns", "first_context"):
+            if not 0 < getattr(self, name) < math.inf:
+                raise ConfigError(
+                    f"{name} = {getattr(self, name)} is not possible in a rope scaling; "
+                    "make it positive and finite."
+                )
+        if self.low_turns >= self.high_turns:
+            raise ConfigError(
+                f"low_turns = {self.low_turns} is not below high_turns = {self.high_turns}."
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,15 +81,25 @@ class ModelConfig:
     d_ff: int = 0  # 0: 4 · d_model
     positions: Positions = "learned"
     rope_theta: float = 10_000.0
+    rope_scaling: RopeScaling | None = None
+    rotary_dim: int = 0  # features of a head that turn; 0: all
+    local_rope_theta: float = 0.0  # of the layers with a window; 0: as all the others, scaling too
+    windows: tuple[int, ...] = ()  # each layer's own, 0 for none; (): no layer has one
+    score_scale: float = 0.0  # what q · k is multiplied by; 0: 1/√head_dim
+    score_cap: float = 0.0  # scores are bent into ± this by a tanh; 0: they are not
     norm: Norm = "layer"
     norm_placement: NormPlacement = "pre"
     norm_eps: float = 1e-5
+    qk_norm: QkNorm = "none"
+    parallel_residual: bool = False  # the MLP reads what attention read, not what it wrote
     mlp: Mlp = "plain"
     activation: Activation = "gelu_tanh"
     qkv_bias: bool = True
     attention_output_bias: bool = True
     mlp_bias: bool = True
     tied_output: bool = True
+    embedding_scale: float = 1.0
+    logit_cap: float = 0.0  # as score_cap
 
     def __post_init__(self) -> None:
         if self.n_head > 0 and not self.head_dim and self.d_model % self.n_head:
@@ -55,40 +107,84 @@ class ModelConfig:
                 f"d_model = {self.d_model} is not divisible by n_head = {self.n_head}; "
                 "choose a multiple, or give head_dim."
             )
-        completed = {
+        completed: dict[str, float] = {
             "n_kv_head": self.n_kv_head or self.n_head,
             "head_dim": self.head_dim or self.d_model // max(self.n_head, 1),
             "d_ff": self.d_ff or 4 * self.d_model,
         }
+        completed["rotary_dim"] = self.rotary_dim or completed["head_dim"]
+        completed["score_scale"] = self.score_scale or max(completed["head_dim"], 1) ** -0.5
         for name, value in completed.items():
             object.__setattr__(self, name, value)
         self._check()
+
+    def window(self, layer: int) -> int:
+        """How many positions a query of the layer sees at most, its own included; 0: all."""
+        return self.windows[layer] if self.windows else 0
 
     def _check(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
             if field.type is int and value < 1:
                 raise ConfigError(f"{field.name} = {value} is not possible; it must be 1 or more.")
+            if field.type is int and value > LARGEST:
+                raise ConfigError(
+                    f"{field.name} = {value} is not possible; {LARGEST} is the most there can be."
+                )
         for name, allowed in _CHOICES.items():
             value = getattr(self, name)
             if value not in allowed:
                 raise ConfigError(
                     f"{name} = {value!r} is unknown; use one of {', '.join(allowed)}."
                 )
+        self._check_heads()
+        self._check_numbers()
+        is_possible = all(type(window) is int and window >= 0 for window in self.windows)
+        if self.windows and not (is_possible and len(self.windows) == self.n_layer):
+            raise ConfigError(
+                f"windows = {self.windows} is not possible; give one number, 0 or more, for each "
+                f"of the {self.n_layer} layers."
+            )
+        if self.parallel_residual and self.norm_placement == "post":
+            raise ConfigError(
+                "parallel_residual = True is not possible with norm_placement = 'post'; "
+                "there is one sum, not two to be normed."
+            )
+
+    def _check_numbers(self) -> None:
+        for name in ("rope_theta", "norm_eps", "embedding_scale", "score_scale"):
+            if not 0 < getattr(self, name) < math.inf:
+                raise ConfigError(
+                    f"{name} = {getattr(self, name)} is not possible; make it positive and finite."
+                )
+        for name in ("local_rope_theta", "score_cap", "logit_cap"):
+            if not 0 <= getattr(self, name) < math.inf:
+                raise ConfigError(
+                    f"{name} = {getattr(self, name)} is not possible; "
+                    "make it positive and finite, or 0."
+                )
+
+    def _check_heads(self) -> None:
+        if self.n_head * self.head_dim > LARGEST:
+            raise ConfigError(
+                f"n_head = {self.n_head} heads of head_dim = {self.head_dim} are not possible; "
+                f"{LARGEST} features are the most there can be."
+            )
         if self.n_head % self.n_kv_head:
             raise ConfigError(
                 f"n_head = {self.n_head} is not divisible by n_kv_head = {self.n_kv_head}; "
                 "every key/value head must serve the same number of query heads."
             )
-        if self.positions == "rotary" and self.head_dim % 2:
+        if self.rotary_dim > self.head_dim:
             raise ConfigError(
-                f"head_dim = {self.head_dim} is odd; rotary positions turn pairs, so make it even."
+                f"rotary_dim = {self.rotary_dim} is more than head_dim = {self.head_dim}; "
+                "a part of a head cannot be larger than it."
             )
-        for name in ("rope_theta", "norm_eps"):
-            if not 0 < getattr(self, name) < math.inf:
-                raise ConfigError(
-                    f"{name} = {getattr(self, name)} is not possible; make it positive and finite."
-                )
+        if self.positions == "rotary" and self.rotary_dim % 2:
+            name = "head_dim" if self.rotary_dim == self.head_dim else "rotary_dim"
+            raise ConfigError(
+                f"{name} = {self.rotary_dim} is odd; rotary positions turn pairs, so make it even."
+            )
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
@@ -98,6 +194,12 @@ class ModelConfig:
             ConfigError: a name is unknown, a required one is missing, or a type is wrong.
         """
         known = {field.name: field for field in fields(cls)}
+        values = dict(values)
+        if isinstance(values.get("windows"), list):  # what JSON makes of a tuple
+            values["windows"] = tuple(values["windows"])
+        rope_scaling = values.pop("rope_scaling", None)
+        if rope_scaling is not None:
+            rope_scaling = _rope_scaling_from(rope_scaling)
         for name, value in values.items():
             if name not in known:
                 raise ConfigError(
@@ -111,8 +213,21 @@ class ModelConfig:
         missing = [name for name in known if not hasattr(cls, name) and name not in values]
         if missing:
             raise ConfigError(f"the model's configuration lacks {', '.join(missing)}.")
-        return cls(**values)
+        return cls(**values, rope_scaling=rope_scaling)
 
     def to_dict(self) -> dict[str, Any]:
         """All settings by name, completed, ready for JSON."""
-        return asdict(self)
+        return {**asdict(self), "windows": list(self.windows)}
+
+
+def _rope_scaling_from(values: Any) -> RopeScaling:  # noqa: ANN401 - JSON
+    names = [field.name for field in fields(RopeScaling)]
+    if not isinstance(values, dict) or set(values) - set(names) or not {*names[:2]} <= set(values):
+        raise ConfigError(
+            f"rope_scaling = {values!r} is not possible; it needs kind and factor, and may hold "
+            f"{', '.join(names[2:])}."
+        )
+    for name, value in values.items():
+        if type(value) not in ((str,) if name == "kind" else (int, float)):
+            raise ConfigError(f"{name} = {value!r} in rope_scaling is of the wrong type.")
+    return RopeScaling(**values)

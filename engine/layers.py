@@ -33,6 +33,14 @@ def make_norm(config: ModelConfig) -> nn.Module:
     return nn.LayerNorm(config.d_model, eps=config.norm_eps)
 
 
+def make_qk_norm(config: ModelConfig, n_heads: int) -> nn.Module:
+    """What q or k goes through before its positions: a norm [D] or [heads · D] wide, or nothing."""
+    if config.qk_norm == "none":
+        return nn.Identity()
+    width = config.head_dim * (n_heads if config.qk_norm == "all" else 1)
+    return nn.RMSNorm(width, eps=config.norm_eps)
+
+
 class MLP(nn.Module):
     """Two (plain) or three (gated) matrices and a bend between them, position by position."""
 

@@ -1,8 +1,9 @@
 """A decoder-only transformer, to be read from top to bottom.
 
 One class serves every family: positions (none, learned, sinusoidal, rotary, ALiBi), the norm
-and its place (before each part, or after each addition), the MLP (plain or gated) and grouped
-heads are choices of `ModelConfig`. The KV cache is an argument, not a part of the model.
+and its place (before each part, after it, both, or after each addition), the MLP (plain or gated,
+after attention or beside it), grouped heads and the layers' own windows are choices of
+`ModelConfig`. The KV cache is an argument, not a part of the model.
 """
 
 from collections.abc import Callable
@@ -11,13 +12,18 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from engine.attention import Attention, Recorder
+from engine.attention import Attention, Recorder, Scoring
 from engine.conditions import Conditions
 from engine.config import ModelConfig
 from engine.errors import CancelledError, ContextFullError
 from engine.kv_cache import KVCache
 from engine.layers import MLP, make_norm
-from engine.positions import alibi_slopes, rotary_table, sinusoidal_table
+from engine.positions import (
+    alibi_slopes,
+    rotary_frequencies,
+    rotary_table,
+    sinusoidal_table,
+)
 
 CAUSAL = Conditions()
 
@@ -27,34 +33,40 @@ class Block(nn.Module):
 
     def __init__(self, config: ModelConfig, layer: int) -> None:
         super().__init__()
-        self.pre_norm = config.norm_placement == "pre"
-        self.attention_norm = make_norm(config)
+        self.placement = config.norm_placement
+        self.parallel = config.parallel_residual
+        before, after = self.placement != "output", self.placement in ("output", "both")
+        self.attention_norm = make_norm(config) if before else nn.Identity()
         self.attention = Attention(config, layer)
-        self.mlp_norm = make_norm(config)
+        self.attention_output_norm = make_norm(config) if after else nn.Identity()
+        self.mlp_norm = make_norm(config) if before else nn.Identity()
         self.mlp = MLP(config)
+        self.mlp_output_norm = make_norm(config) if after else nn.Identity()
 
     def forward(
         self,
         x: Tensor,
-        conditions: Conditions,
+        scoring: Scoring,
         rotation: Tensor | None,
-        slopes: Tensor | None,
         kv_cache: KVCache | None,
         record: Recorder | None,
     ) -> Tensor:
         """[..., T, C] → [..., T, C]."""
-        how = (conditions, rotation, slopes, kv_cache, record)
-        if self.pre_norm:
-            x = x + self.attention(self.attention_norm(x), *how)
-            return torch.as_tensor(x + self.mlp(self.mlp_norm(x)))
-        x = self.attention_norm(x + self.attention(x, *how))
-        return torch.as_tensor(self.mlp_norm(x + self.mlp(x)))
+        how = (scoring, rotation, kv_cache, record)
+        if self.placement == "post":
+            x = self.attention_norm(x + self.attention(x, *how))
+            return torch.as_tensor(self.mlp_norm(x + self.mlp(x)))
+        mixed = self.attention_output_norm(self.attention(self.attention_norm(x), *how))
+        before, x = x, x + mixed
+        read = before if self.parallel else x
+        return torch.as_tensor(x + self.mlp_output_norm(self.mlp(self.mlp_norm(read))))
 
 
 class Transformer(nn.Module):
     """Token ids → embeddings + positions → N blocks → final norm → logits."""
 
-    rotary: Tensor | None
+    frequencies: Tensor | None
+    local_frequencies: Tensor | None
     position_table: Tensor | None
     alibi: Tensor | None
 
@@ -67,29 +79,33 @@ class Transformer(nn.Module):
             nn.Embedding(config.max_seq_len, config.d_model) if learned else None
         )
         self.blocks = nn.ModuleList(Block(config, layer) for layer in range(config.n_layer))
-        pre_norm = config.norm_placement == "pre"
-        self.final_norm = make_norm(config) if pre_norm else nn.Identity()
+        is_normed = config.norm_placement == "post"
+        self.final_norm = nn.Identity() if is_normed else make_norm(config)
         self.output = (
             None if config.tied_output else nn.Linear(config.d_model, config.vocab_size, bias=False)
         )
-        length = config.max_seq_len
-        self.register_buffer(
-            "rotary",
-            rotary_table(length, config.head_dim, config.rope_theta)
-            if config.positions == "rotary"
-            else None,
-            persistent=False,
+        self.reset_tables()
+
+    def reset_tables(self) -> None:
+        """Work out what the position scheme fixes; no checkpoint holds it."""
+        config = self.config
+        tables: dict[str, Tensor | None] = dict.fromkeys(
+            ("frequencies", "local_frequencies", "position_table", "alibi")
         )
-        self.register_buffer(
-            "position_table",
-            sinusoidal_table(length, config.d_model) if config.positions == "sinusoidal" else None,
-            persistent=False,
-        )
-        self.register_buffer(
-            "alibi",
-            alibi_slopes(config.n_head) if config.positions == "alibi" else None,
-            persistent=False,
-        )
+        if config.positions == "rotary":
+            tables["frequencies"] = rotary_frequencies(
+                config.rotary_dim, config.rope_theta, config.rope_scaling
+            )
+            if config.local_rope_theta:
+                tables["local_frequencies"] = rotary_frequencies(
+                    config.rotary_dim, config.local_rope_theta
+                )
+        if config.positions == "sinusoidal":
+            tables["position_table"] = sinusoidal_table(config.max_seq_len, config.d_model)
+        if config.positions == "alibi":
+            tables["alibi"] = alibi_slopes(config.n_head)
+        for name, table in tables.items():
+            self.register_buffer(name, table, persistent=False)
 
     def init_weights(self, generator: torch.Generator) -> None:
         """Draw fresh weights: normal, 0.02 wide, the two that write to the residual narrower.
@@ -105,13 +121,30 @@ class Transformer(nn.Module):
             narrow = (2 * self.config.n_layer) ** -0.5 if name.endswith(residual_writers) else 1.0
             nn.init.normal_(parameter, std=0.02 * narrow, generator=generator)
 
-    def slopes(self, conditions: Conditions) -> Tensor | None:
-        """ALiBi's slopes [H], the same in every layer, where they are in force."""
-        return self.alibi if conditions.positions else None
+    def scoring(self, layer: int, conditions: Conditions) -> Scoring:
+        """How a layer scores its queries under the conditions; whoever shows weights asks here."""
+        return Scoring(
+            conditions,
+            scale=self.config.score_scale,
+            window=self.config.window(layer),
+            cap=self.config.score_cap,
+            slopes=self.alibi if conditions.positions else None,
+        )
+
+    def rotations(self, start: int, n_new: int, conditions: Conditions) -> list[Tensor | None]:
+        """Each layer's turns [2, T, ≤ D/2] of the positions from `start` on, where it turns."""
+        if self.frequencies is None or not conditions.positions:
+            return [None] * self.config.n_layer
+        table = local = rotary_table(self.frequencies, start, n_new)
+        if self.local_frequencies is not None:
+            local = rotary_table(self.local_frequencies, start, n_new)
+        return [
+            local if self.config.window(layer) else table for layer in range(self.config.n_layer)
+        ]
 
     def embed(self, token_ids: Tensor, start: int, conditions: Conditions) -> Tensor:
         """The residual before the first block [..., T, C]."""
-        x = self.embedding(token_ids)  # [..., T, C]
+        x = self.embedding(token_ids) * self.config.embedding_scale  # [..., T, C]
         rows = slice(start, start + token_ids.shape[-1])
         if not conditions.positions:
             return torch.as_tensor(x)
@@ -144,24 +177,22 @@ class Transformer(nn.Module):
                 f"{start + n_new} tokens do not fit into this model's context of "
                 f"{self.config.max_seq_len}; shorten the text."
             )
-        rotation = None
-        if self.rotary is not None and conditions.positions:
-            rotation = self.rotary[:, start : start + n_new]  # [2, T, D/2]
-        slopes = self.slopes(conditions)
         x = self.embed(token_ids, start, conditions)
-        for block in self.blocks:
+        rotations = self.rotations(start, n_new, conditions)
+        for layer, block in enumerate(self.blocks):
             if cancelled():
                 raise CancelledError("the pass was given up for a newer one.")
-            x = block(x, conditions, rotation, slopes, kv_cache, record)
+            x = block(x, self.scoring(layer, conditions), rotations[layer], kv_cache, record)
         if kv_cache is not None:
             kv_cache.advance(n_new)
         return torch.as_tensor(self.final_norm(x))
 
     def logits(self, hidden: Tensor) -> Tensor:
         """One score per vocabulary token [..., V] from the final hidden state [..., C]."""
-        if self.output is None:
-            return F.linear(hidden, self.embedding.weight)
-        return torch.as_tensor(self.output(hidden))
+        matrix = self.embedding if self.output is None else self.output
+        logits = F.linear(hidden, matrix.weight)
+        cap = self.config.logit_cap
+        return torch.tanh(logits / cap) * cap if cap else logits
 
     def forward(
         self,

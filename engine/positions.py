@@ -4,6 +4,7 @@
   (Vaswani et al. 2017, section 3.5).
 - rotary: pairs of features of q and k turn by an angle that grows with the position, so their
   product depends on the distance only (Su et al. 2021). Feature i is paired with i + D/2.
+  Where only the first features of a head turn, D is their number; the rest know no position.
 - ALiBi: nothing is added to the text; scores fall with the distance, each head at its own
   slope (Press et al. 2022).
 """
@@ -12,6 +13,8 @@ import math
 
 import torch
 from torch import Tensor
+
+from engine.config import RopeScaling
 
 
 def sinusoidal_table(length: int, d_model: int) -> Tensor:
@@ -25,18 +28,32 @@ def sinusoidal_table(length: int, d_model: int) -> Tensor:
     return table
 
 
-def rotary_table(length: int, head_dim: int, theta: float) -> Tensor:
-    """Cosines and sines [2, length, D/2] of the angles position · theta^(-2i/D)."""
-    frequency = theta ** (-torch.arange(0, head_dim, 2, dtype=torch.float32) / head_dim)
-    angle = torch.arange(length, dtype=torch.float32)[:, None] * frequency  # [length, D/2]
+def rotary_frequencies(rotary_dim: int, theta: float, scaling: RopeScaling | None = None) -> Tensor:
+    """How far each pair turns from one position to the next, in radians [D/2]: theta^(−2i/D)."""
+    frequencies = 1.0 / theta ** (torch.arange(0, rotary_dim, 2, dtype=torch.float32) / rotary_dim)
+    if scaling is None:
+        return frequencies
+    slow = frequencies / scaling.factor
+    if scaling.kind == "linear":
+        return slow
+    turns = scaling.first_context * frequencies / (2 * math.pi)
+    share = (turns - scaling.low_turns) / (scaling.high_turns - scaling.low_turns)
+    return torch.lerp(slow, frequencies, share.clamp(0, 1))
+
+
+def rotary_table(frequencies: Tensor, start: int, length: int) -> Tensor:
+    """Cosines and sines [2, length, D/2] of the angles at the positions from `start` on."""
+    position = torch.arange(start, start + length, dtype=torch.float32, device=frequencies.device)
+    angle = position[:, None] * frequencies  # [length, D/2]
     return torch.stack((angle.cos(), angle.sin()))
 
 
 def rotate(x: Tensor, table: Tensor) -> Tensor:
-    """Turn the pairs of x [..., T, D] by the angles of table [2, T, D/2]."""
+    """Turn the first pairs of x [..., T, D] by the angles of table [2, T, ≤ D/2]."""
     cos, sin = table.to(x.dtype)
-    first, second = x.chunk(2, dim=-1)
-    return torch.cat((first * cos - second * sin, second * cos + first * sin), dim=-1)
+    half = cos.shape[-1]
+    first, second, rest = x.tensor_split((half, 2 * half), dim=-1)
+    return torch.cat((first * cos - second * sin, second * cos + first * sin, rest), dim=-1)
 
 
 def alibi_slopes(n_head: int) -> Tensor:

@@ -71,7 +71,9 @@ class PassRecorder:
         self.peaks = torch.zeros(layers, heads, n_new, bins, dtype=torch.uint8)
         self.first = torch.empty(layers, heads, n_new, dtype=torch.uint8)
         self.features = torch.empty(layers, heads, n_new, N_FEATURES)
-        self._selectors: tuple[int, Tensor] | None = None
+        self.windows = [config.window(layer) for layer in range(layers)]
+        self._selectors: dict[int, Tensor] = {}
+        self._selected_rows = -1
 
     def keep_qkv(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> None:
         """A layer's new q [H, T, D], k and v [G, T, D]."""
@@ -83,20 +85,26 @@ class PassRecorder:
         self.peaks[layer, :, rows, : peaks.shape[-1]] = peaks
         self.first[layer, :, rows] = first
         features = self.features[layer, :, rows]  # [H, rows, N_FEATURES]
-        selectors = self._block_selectors(rows, weights.shape[-1])
+        selectors = self._block_selectors(rows, weights.shape[-1], self.windows[layer])
         sums = weights.transpose(0, 1) @ selectors  # [rows, H, selected]
         features[..., list(_SELECTED)] = sums.transpose(0, 1)
         features[..., FIRST_TOKEN] = weights[..., 0]
         features[..., ENTROPY] = row_entropy(weights)
 
-    def _block_selectors(self, rows: slice, n_keys: int) -> Tensor:
+    def _block_selectors(self, rows: slice, n_keys: int, window: int) -> Tensor:
         """Which keys each selected feature sums over, 0 or 1: [rows, keys, selected].
 
-        They are the same for all layers; only the last block's are kept, which is all there is
-        when one token is decoded and keeps the memory of a long prefill linear.
+        They are the same for all layers with the same window; only the last block's are kept,
+        which is all there is when one token is decoded and keeps the memory of a long prefill
+        linear.
         """
-        if self._selectors is not None and self._selectors[0] == rows.start:
-            return self._selectors[1]
+        if self._selected_rows != rows.start:
+            self._selected_rows, self._selectors = rows.start, {}
+        if window not in self._selectors:
+            self._selectors[window] = self._new_selectors(rows, n_keys, window)
+        return self._selectors[window]
+
+    def _new_selectors(self, rows: slice, n_keys: int, window: int) -> Tensor:
         query = torch.arange(self.start + rows.start, self.start + rows.stop)[:, None]
         key = torch.arange(n_keys)
         token_ids = self.token_ids[:n_keys]
@@ -106,13 +114,11 @@ class PassRecorder:
         chosen = {
             SAME_TOKEN: (token_ids == at_query) & (key < query),
             INDUCTION: after_twin & (key <= query),
-            MASKED: ~self.conditions.visible(query, key),
+            MASKED: ~self.conditions.visible(query, key, window),
             ROW_SUM: torch.ones(len(query), n_keys, dtype=torch.bool),
             PREVIOUS_TOKEN: key == query - 1,
         }
-        selectors = torch.stack([chosen[column] for column in _SELECTED]).float().permute(1, 2, 0)
-        self._selectors = (rows.start, selectors)
-        return selectors
+        return torch.stack([chosen[column] for column in _SELECTED]).float().permute(1, 2, 0)
 
     def trace(
         self, hidden: Tensor, loss: Tensor, rank: Tensor, seconds: float, cache_bytes: int

@@ -13,7 +13,7 @@ from engine.cell import HeadWeights
 from engine.conditions import Conditions
 from engine.errors import ContextFullError, EngineError
 from engine.kv_cache import KVCache
-from engine.model import Transformer
+from engine.model import CAUSAL, Transformer
 from engine.reading import CacheCheck, PassStats, Reason
 from engine.recorder import PassRecorder, condense, frozen
 from engine.session import Session
@@ -206,45 +206,45 @@ class Run:
         group = head // (self.config.n_head // self.config.n_kv_head)
         q = torch.tensor(session.q(layer)[head : head + 1])  # [1, S, D]
         k = torch.tensor(session.k(layer)[group : group + 1])
-        slopes = self.model.slopes(self.conditions)
-        if slopes is not None:
-            slopes = slopes[head : head + 1]
+        scoring = self.model.scoring(layer, self.conditions).of_head(head)
         pattern = torch.zeros(n_tokens, n_tokens)
         for rows, n_keys in query_blocks(0, n_tokens, self.conditions):
             pattern[rows, :n_keys] = attention_weights(
-                q[:, rows], k[:, :n_keys], rows.start, self.conditions, slopes
+                q[:, rows], k[:, :n_keys], rows.start, scoring
             )[0]
         return np.asarray(frozen(pattern))
 
-    def head_weights(self, layer: int, head: int) -> HeadWeights:
+    def head_weights(self, layer: int, head: int, n_tokens: int) -> HeadWeights:
         """What the model itself holds of one head; whether it is in force is not asked."""
         columns = slice(head * self.config.head_dim, (head + 1) * self.config.head_dim)
         output = self.model.get_parameter(f"blocks.{layer}.attention.output.weight")
-        alibi, rotary = self.model.alibi, self.model.rotary
+        scoring = self.model.scoring(layer, CAUSAL)
+        rotary = self.model.rotations(0, n_tokens, CAUSAL)[layer]
         return HeadWeights(
             output=np.asarray(frozen(output[:, columns].to(torch.float32, copy=True))),
-            slope=None if alibi is None else float(alibi[head]),
+            scale=scoring.scale,
+            cap=scoring.cap,
+            slope=None if scoring.slopes is None else float(scoring.slopes[head]),
             rotary=None if rotary is None else np.asarray(frozen(rotary)),
         )
 
-    def visible(self, n_tokens: int) -> Bools:
-        """Which keys (columns) each query (row) may see [S, S]."""
+    def visible(self, layer: int, n_tokens: int) -> Bools:
+        """Which keys (columns) each query (row) of a layer may see [S, S]."""
         position = np.arange(n_tokens)
-        visible: Bools = np.broadcast_to(
-            self.conditions.visible(position[:, None], position), (n_tokens, n_tokens)
-        )
+        seen = self.model.scoring(layer, self.conditions).visible(position[:, None], position)
+        visible: Bools = np.broadcast_to(seen, (n_tokens, n_tokens))
         return visible
 
     @torch.inference_mode()
     def last_rows(self, session: Session) -> Tensor:
         """The last query's weights in every head [L, H, S]."""
         last = len(session) - 1
-        slopes = self.model.slopes(self.conditions)
         rows = []
         for layer in range(self.config.n_layer):
             q = torch.tensor(session.q(layer)[:, last:])
             k = torch.tensor(session.k(layer))
-            rows.append(attention_weights(q, k, last, self.conditions, slopes)[:, 0])
+            scoring = self.model.scoring(layer, self.conditions)
+            rows.append(attention_weights(q, k, last, scoring)[:, 0])
         return torch.stack(rows)
 
     def check_cache(self, session: Session, cancelled: Callable[[], bool] = _never) -> CacheCheck:
@@ -279,15 +279,15 @@ class Run:
         self, session: Session, trace: Trace, size: int
     ) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
         """Peaks [L, H, T, bins] and first [L, H, T] of a pass, from q and k once more."""
-        slopes = self.model.slopes(self.conditions)
         first = torch.empty(trace.first.shape, dtype=torch.uint8)
         peaks = torch.zeros(*trace.first.shape, -(-trace.end // size), dtype=torch.uint8)
         for layer in range(self.config.n_layer):
             q = torch.tensor(trace.q[layer])
             k = torch.tensor(session.k(layer)[:, : trace.end])
+            scoring = self.model.scoring(layer, self.conditions)
             for rows, n_keys in query_blocks(trace.start, trace.n_tokens, self.conditions):
                 weights = attention_weights(
-                    q[:, rows], k[:, :n_keys], trace.start + rows.start, self.conditions, slopes
+                    q[:, rows], k[:, :n_keys], trace.start + rows.start, scoring
                 )
                 block, first[layer, :, rows] = condense(weights, size)
                 peaks[layer, :, rows, : block.shape[-1]] = block

@@ -145,7 +145,8 @@ class Scope:
         if reading.info is not self.info or not reading.n_tokens:
             return None
         focus = reading.focus
-        return cell_arithmetic(reading, key, self._run.head_weights(focus.layer, focus.head))
+        weights = self._run.head_weights(focus.layer, focus.head, reading.n_tokens)
+        return cell_arithmetic(reading, key, weights)
 
     # The answer
 
@@ -207,7 +208,7 @@ class Scope:
                 look.layer,
                 look.head,
                 self._run.pattern(session, look.layer, look.head),
-                self._run.visible(len(session)),
+                self._run.visible(look.layer, len(session)),
             ),
             position=position,
             sampling=self._sampling,

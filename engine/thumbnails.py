@@ -48,16 +48,25 @@ def merge_bins(peaks: Bytes, factor: int, axis: int) -> Bytes:
     return peaks
 
 
-def visible_bins(conditions: Conditions, n_tokens: int, size: int) -> NDArray[np.bool_]:
-    """In which bins [R, R] of queries and keys the mask lets at least one cell through."""
+def visible_bins(
+    conditions: Conditions, n_tokens: int, size: int, window: int = 0
+) -> NDArray[np.bool_]:
+    """In which bins [R, R] of queries and keys the mask lets at least one cell through.
+
+    `window` is the layer's own, 0 for none.
+    """
     first = np.arange(0, n_tokens, size)
     last = np.minimum(first + size, n_tokens) - 1
     if conditions.mask == "none":
         return np.ones((len(first), len(first)), dtype=np.bool_)
-    seen = first <= last[:, None]
+    nearest = np.maximum(first[:, None] - last, 0)  # the smallest query − key in the bin
+    own = window or n_tokens
+    near = nearest < own
     if conditions.mask == "window":
-        nearest = np.maximum(first[:, None] - last, 0)  # the smallest query − key in the bin
-        seen &= (nearest < conditions.window) | (first < conditions.sinks)
+        to_sinks = np.maximum(first[:, None] - np.minimum(last, conditions.sinks - 1), 0)
+        near = nearest < min(own, conditions.window)
+        near |= (first < conditions.sinks) & (to_sinks < own)
+    seen: NDArray[np.bool_] = near & (first <= last[:, None])
     return seen
 
 

@@ -14,7 +14,8 @@ from engine.tokenizers import Tokenizer
 class RawCheckpoint:
     """A model as it was found; `engine.architectures` knows what its family means by it.
 
-    `tensors` may be lazy: each is asked for once, by its name, and its dtype is the file's.
+    `tensors` may be lazy: each is asked for by its name when it is needed, perhaps twice, and
+    comes in the file's own dtype.
     """
 
     settings: dict[str, Any]  # as config.json names them, "model_type" among them

@@ -64,7 +64,7 @@ def measure(config: ModelConfig, n_tokens: int) -> dict[str, float]:
             "head_roles": lambda: head_roles(run.session),
             "checks": lambda: checks(run.session),
             "Run.pattern": lambda: run.pattern(run.session, 0, 0),
-            "Run.visible": lambda: run.visible(length),  # noqa: B023
+            "Run.visible": lambda: run.visible(0, length),  # noqa: B023
             "Session.token_ids": lambda: run.session.token_ids,
         }
         times.setdefault("step without a record", []).append(bare_step)

@@ -9,6 +9,7 @@ from torch.nn import functional as F
 from engine.attention import (
     QUERY_BLOCK,
     Attention,
+    Scoring,
     attention_weights,
     mix_values,
     query_blocks,
@@ -64,7 +65,7 @@ def test_weights_and_mix_are_those_of_torchs_own_attention(
         v.repeat_interleave(repeat, 0),
         attn_mask=_allowed(conditions, start, 4, start + 4),
     )
-    weights = attention_weights(q, k, start, conditions)
+    weights = attention_weights(q, k, start, Scoring(conditions, 6**-0.5))
     torch.testing.assert_close(mix_values(weights, v), expected, atol=1e-5, rtol=0)
     torch.testing.assert_close(weights.sum(-1), torch.ones(n_head, 4), atol=1e-6, rtol=0)
     assert not weights[:, ~_allowed(conditions, start, 4, start + 4)].any()
@@ -73,9 +74,9 @@ def test_weights_and_mix_are_those_of_torchs_own_attention(
 @pytest.mark.parametrize("mask", ["causal", "none"])
 def test_alibi_lowers_scores_by_slope_times_distance(mask: Any) -> None:
     """Cell by cell in numpy; without a mask the distance counts in both directions."""
-    conditions, start = Conditions(mask=mask), 2
+    scoring, start = Scoring(Conditions(mask=mask), 6**-0.5, slopes=alibi_slopes(4)), 2
     q, k, _ = _qkv(4, 2, 3, 5)
-    weights = attention_weights(q, k, start, conditions, alibi_slopes(4)).numpy()
+    weights = attention_weights(q, k, start, scoring).numpy()
     for head in range(4):
         for row in range(3):
             scores = np.full(5, -np.inf)
@@ -87,9 +88,25 @@ def test_alibi_lowers_scores_by_slope_times_distance(mask: Any) -> None:
             np.testing.assert_allclose(weights[head, row], expected / expected.sum(), atol=1e-6)
 
 
+def test_a_cap_bends_scores_and_a_window_hides_far_keys() -> None:
+    """Cell by cell in numpy, with a scale of its own."""
+    scoring = Scoring(Conditions(), 0.7, window=2, cap=1.5)
+    q, k, _ = _qkv(2, 1, 5, 5)
+    weights = attention_weights(q, k, 0, scoring).numpy()
+    for head in range(2):
+        for row in range(5):
+            keys = range(max(0, row - 1), row + 1)
+            powers = [
+                np.exp(1.5 * np.tanh(0.7 * float(q[head, row] @ k[0, key]) / 1.5)) for key in keys
+            ]
+            expected = np.zeros(5)
+            expected[list(keys)] = np.array(powers) / sum(powers)
+            np.testing.assert_allclose(weights[head, row], expected, atol=1e-6)
+
+
 def test_huge_scores_give_no_nan() -> None:
     q, k, _ = _qkv(1, 1, 3, 3)
-    weights = attention_weights(q * 1e10, k * 1e10, 0, Conditions())
+    weights = attention_weights(q * 1e10, k * 1e10, 0, Scoring(Conditions(), 1.0))
     assert weights.isfinite().all()
 
 
@@ -129,6 +146,11 @@ def test_the_masked_half_is_not_computed() -> None:
     assert cells == 0.55 * n * n
 
 
+def _scoring(conditions: Conditions = Conditions()) -> Scoring:  # noqa: B008 - frozen
+    """That of `_attention`."""
+    return Scoring(conditions, 3**-0.5)
+
+
 def _attention(n_kv_head: int = 2) -> tuple[Attention, ModelConfig]:
     config = ModelConfig(
         vocab_size=5, n_layer=1, n_head=4, n_kv_head=n_kv_head, d_model=12, max_seq_len=300
@@ -143,16 +165,16 @@ def test_cutting_queries_into_blocks_changes_nothing(
 ) -> None:
     attention, _ = _attention()
     x = torch.randn(20, 12, generator=torch.Generator().manual_seed(6))
-    whole = attention(x, conditions)
+    whole = attention(x, _scoring(conditions))
     monkeypatch.setattr("engine.attention.QUERY_BLOCK", 3)
-    torch.testing.assert_close(attention(x, conditions), whole, atol=1e-5, rtol=0)
+    torch.testing.assert_close(attention(x, _scoring(conditions)), whole, atol=1e-5, rtol=0)
 
 
 def test_a_batch_is_so_many_texts() -> None:
     attention, _ = _attention()
     x = torch.randn(3, 7, 12, generator=torch.Generator().manual_seed(6))
-    one_by_one = torch.stack([attention(text, Conditions()) for text in x])
-    torch.testing.assert_close(attention(x, Conditions()), one_by_one, atol=1e-5, rtol=0)
+    one_by_one = torch.stack([attention(text, _scoring()) for text in x])
+    torch.testing.assert_close(attention(x, _scoring()), one_by_one, atol=1e-5, rtol=0)
 
 
 def test_a_head_that_is_off_adds_nothing_to_the_output() -> None:
@@ -160,18 +182,18 @@ def test_a_head_that_is_off_adds_nothing_to_the_output() -> None:
     attention, _ = _attention()
     x = torch.randn(7, 12, generator=torch.Generator().manual_seed(6))
     off = Conditions(heads_off=frozenset({(0, 1), (0, 3), (1, 0)}))
-    everything = attention(x, Conditions())
+    everything = attention(x, _scoring())
     lost = torch.zeros(7, 12)
     q, k, v = attention.qkv(x).unflatten(-1, (8, 3)).transpose(0, 1).split((4, 2, 2))
-    mix = mix_values(attention_weights(q, k, 0, Conditions()), v)
+    mix = mix_values(attention_weights(q, k, 0, _scoring()), v)
     for head in (1, 3):
         lost += mix[head] @ attention.output.weight[:, 3 * head : 3 * head + 3].T
-    torch.testing.assert_close(attention(x, off), everything - lost, atol=1e-5, rtol=0)
+    torch.testing.assert_close(attention(x, _scoring(off)), everything - lost, atol=1e-5, rtol=0)
 
 
 def test_a_cache_is_only_written_not_advanced() -> None:
     """Every layer of a pass writes behind the same length; the transformer advances it."""
     attention, config = _attention()
     cache = KVCache(config)
-    attention(torch.randn(4, 12), Conditions(), kv_cache=cache)
+    attention(torch.randn(4, 12), _scoring(), kv_cache=cache)
     assert cache.length == 0

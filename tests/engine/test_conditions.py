@@ -26,6 +26,17 @@ def test_a_window_shows_the_nearest_and_the_first(window: int, sinks: int) -> No
         assert set(np.flatnonzero(visible[query])) == seen
 
 
+@pytest.mark.parametrize("own", range(1, N + 3))
+def test_a_layers_own_window_is_narrowed_by_the_mask_and_lifted_without_one(own: int) -> None:
+    """A model with a window never sees beyond it, sinks or not, until there is no mask at all."""
+    causal = Conditions().visible(QUERY, KEY, own)
+    for query in range(N):
+        assert set(np.flatnonzero(causal[query])) == set(range(query + 1)[-own:])
+    mask = Conditions(mask="window", window=2, sinks=1)
+    np.testing.assert_array_equal(mask.visible(QUERY, KEY, own), causal & mask.visible(QUERY, KEY))
+    assert Conditions(mask="none").visible(QUERY, KEY, own).all()
+
+
 @pytest.mark.parametrize("mask", ["causal", "window", "none"])
 def test_no_query_is_left_without_a_key(mask: str) -> None:
     """A softmax over nothing would be NaN."""

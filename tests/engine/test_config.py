@@ -1,8 +1,9 @@
+import json
 from typing import Any
 
 import pytest
 
-from engine.config import ModelConfig
+from engine.config import ModelConfig, RopeScaling
 from engine.errors import ConfigError
 
 SMALL: dict[str, Any] = {
@@ -60,12 +61,63 @@ def test_a_head_dim_of_its_own_needs_no_divisible_width() -> None:
             "positions = 'polar' is unknown; use one of none, learned, sinusoidal, rotary, alibi.",
         ),
         ({"norm": "batch"}, "norm = 'batch' is unknown; use one of layer, rms."),
-        ({"norm_placement": "mid"}, "norm_placement = 'mid' is unknown; use one of pre, post."),
+        (
+            {"norm_placement": "mid"},
+            "norm_placement = 'mid' is unknown; use one of pre, post, output, both.",
+        ),
         ({"mlp": "deep"}, "mlp = 'deep' is unknown; use one of plain, gated."),
         (
             {"activation": "tanh"},
             "activation = 'tanh' is unknown; use one of gelu, gelu_tanh, silu, relu.",
         ),
+        (
+            {"vocab_size": 2**24 + 1},
+            "vocab_size = 16777217 is not possible; 16777216 is the most there can be.",
+        ),
+        (
+            {"head_dim": 2**23},
+            (
+                "n_head = 4 heads of head_dim = 8388608 are not possible; "
+                "16777216 features are the most there can be."
+            ),
+        ),
+        (
+            {"rotary_dim": 6},
+            (
+                "rotary_dim = 6 is more than head_dim = 4; "
+                "a part of a head cannot be larger than it."
+            ),
+        ),
+        (
+            {"rotary_dim": 3, "positions": "rotary"},
+            "rotary_dim = 3 is odd; rotary positions turn pairs, so make it even.",
+        ),
+        (
+            {"windows": (1, 2)},
+            (
+                "windows = (1, 2) is not possible; give one number, 0 or more, for each of the "
+                "1 layers."
+            ),
+        ),
+        (
+            {"windows": (-1,)},
+            (
+                "windows = (-1,) is not possible; give one number, 0 or more, for each of the "
+                "1 layers."
+            ),
+        ),
+        (
+            {"parallel_residual": True, "norm_placement": "post"},
+            (
+                "parallel_residual = True is not possible with norm_placement = 'post'; "
+                "there is one sum, not two to be normed."
+            ),
+        ),
+        (
+            {"score_cap": -1.0},
+            "score_cap = -1.0 is not possible; make it positive and finite, or 0.",
+        ),
+        ({"qk_norm": "some"}, "qk_norm = 'some' is unknown; use one of none, head, all."),
         ({"norm_eps": 0.0}, "norm_eps = 0.0 is not possible; make it positive and finite."),
         (
             {"rope_theta": float("inf")},
@@ -88,6 +140,22 @@ def test_impossible_sizes_are_refused_in_one_sentence(
 def test_a_configuration_survives_being_written_down() -> None:
     config = ModelConfig(**SMALL, positions="alibi", norm="rms", n_kv_head=2, tied_output=False)
     assert ModelConfig.from_dict(config.to_dict()) == config
+    scaling = RopeScaling(kind="llama3", factor=8.0)
+    config = ModelConfig(**SMALL, windows=(3,), rope_scaling=scaling)
+    assert ModelConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"kind": "cubic"}, "'cubic' is unknown; use one of linear, llama3"),
+        ({"factor": 0.0}, r"factor = 0.0 is not possible in a rope scaling"),
+        ({"low_turns": 4.0}, r"low_turns = 4.0 is not below high_turns = 4.0"),
+    ],
+)
+def test_an_impossible_rope_scaling_is_refused(change: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(ConfigError, match=sentence):
+        RopeScaling(**({"kind": "llama3", "factor": 8.0} | change))
 
 
 def test_a_whole_number_will_do_where_a_broken_one_is_meant() -> None:
@@ -104,6 +172,9 @@ def test_a_whole_number_will_do_where_a_broken_one_is_meant() -> None:
         ({"qkv_bias": 1}, r"qkv_bias = 1 should be of type bool."),
         ({"norm": 3}, r"norm = 3 should be of type str."),
         ({"norm_eps": "small"}, r"norm_eps = 'small' should be of type float."),
+        ({"rope_scaling": 4}, r"rope_scaling = 4 is not possible; it needs kind and factor"),
+        ({"rope_scaling": {"kind": "linear"}}, r"it needs kind and factor"),
+        ({"rope_scaling": {"kind": 1, "factor": 2}}, r"kind = 1 in rope_scaling is of the wrong"),
     ],
 )
 def test_a_wrong_setting_is_named(change: dict[str, Any], sentence: str) -> None:

@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 import torch
 
-from engine.positions import alibi_slopes, rotary_table, rotate, sinusoidal_table
+from engine.config import RopeScaling
+from engine.positions import (
+    alibi_slopes,
+    rotary_frequencies,
+    rotary_table,
+    rotate,
+    sinusoidal_table,
+)
 
 
 @pytest.mark.parametrize("d_model", [6, 7])
@@ -22,7 +29,7 @@ def test_the_sinusoidal_table_follows_the_formula(d_model: int) -> None:
 
 def test_turning_keeps_lengths_and_position_0_turns_nothing() -> None:
     x = torch.randn(3, 20, 8, generator=torch.Generator().manual_seed(1))
-    turned = rotate(x, rotary_table(20, 8, 10_000.0))
+    turned = rotate(x, rotary_table(rotary_frequencies(8, 10_000.0), 0, 20))
     torch.testing.assert_close(turned.norm(dim=-1), x.norm(dim=-1))
     torch.testing.assert_close(turned[:, 0], x[:, 0])
 
@@ -31,7 +38,7 @@ def test_turned_products_depend_on_the_distance_only() -> None:
     """What makes rotary positions relative, for one q and one k at all pairs of positions."""
     generator = torch.Generator().manual_seed(2)
     q, k = torch.randn(2, 1, 8, generator=generator).double()
-    table = rotary_table(40, 8, 100.0).double()
+    table = rotary_table(rotary_frequencies(8, 100.0), 0, 40).double()
     products = rotate(q.expand(40, 8), table) @ rotate(k.expand(40, 8), table).T
     for distance in range(-39, 40):
         diagonal = torch.diagonal(products, distance)
@@ -43,7 +50,9 @@ def test_feature_i_is_paired_with_the_one_half_a_head_later() -> None:
     """Turned as complex numbers, each pair at its own speed."""
     head_dim, theta = 6, 50.0
     x = np.arange(1, 7) / 7
-    turned = rotate(torch.tensor(x).expand(9, 6), rotary_table(9, head_dim, theta)).numpy()
+    turned = rotate(
+        torch.tensor(x).expand(9, 6), rotary_table(rotary_frequencies(head_dim, theta), 0, 9)
+    ).numpy()
     for t in range(9):
         for i in range(3):
             number = complex(x[i], x[i + 3]) * np.exp(1j * t * theta ** (-2 * i / head_dim))
@@ -52,9 +61,42 @@ def test_feature_i_is_paired_with_the_one_half_a_head_later() -> None:
             )
 
 
+def test_features_beyond_the_table_are_not_turned() -> None:
+    x = torch.randn(3, 8, generator=torch.Generator().manual_seed(3))
+    turned = rotate(x, rotary_table(rotary_frequencies(4, 10.0), 5, 3))
+    assert torch.equal(turned[:, 4:], x[:, 4:])
+    assert not torch.allclose(turned[:, :4], x[:, :4])
+
+
+def test_a_table_may_begin_anywhere() -> None:
+    frequencies = rotary_frequencies(8, 1000.0)
+    torch.testing.assert_close(
+        rotary_table(frequencies, 7, 3), rotary_table(frequencies, 0, 10)[:, 7:]
+    )
+
+
+def test_a_linear_scaling_slows_every_pair() -> None:
+    """As if positions stood closer together."""
+    scaled = rotary_frequencies(8, 1000.0, RopeScaling(kind="linear", factor=4.0))
+    torch.testing.assert_close(scaled * 4, rotary_frequencies(8, 1000.0))
+
+
+def test_the_scaling_of_llama_3_slows_slow_pairs_only() -> None:
+    """A pair of frequency f turns 100 · f / 2 π times in a first context of 100."""
+    scaling = RopeScaling(
+        kind="llama3", factor=8.0, low_turns=1.0, high_turns=4.0, first_context=100
+    )
+    plain_ones = rotary_frequencies(16, 1000.0).tolist()
+    scaled_ones = rotary_frequencies(16, 1000.0, scaling).tolist()
+    for plain, scaled in zip(plain_ones, scaled_ones, strict=True):
+        turns = 100 * plain / (2 * math.pi)
+        share = min(1.0, max(0.0, (turns - 1) / 3))
+        assert scaled == pytest.approx(share * plain + (1 - share) * plain / 8, rel=1e-5)
+
+
 def test_half_precision_stays_half_precision() -> None:
     x = torch.ones(2, 4, dtype=torch.bfloat16)
-    assert rotate(x, rotary_table(2, 4, 10.0)).dtype == torch.bfloat16
+    assert rotate(x, rotary_table(rotary_frequencies(4, 10.0), 0, 2)).dtype == torch.bfloat16
 
 
 # As printed by `get_slopes` in the code that the ALiBi paper published.

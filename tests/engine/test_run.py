@@ -163,7 +163,7 @@ def test_a_text_can_become_empty_and_start_again(
     for text in ([], TEXT, [], TEXT[:3]):
         run.read(text)
         assert run.session.token_ids.tolist() == text
-    assert run.pattern(Session(), 1, 3).shape == run.visible(0).shape == (0, 0)
+    assert run.pattern(Session(), 1, 3).shape == run.visible(0, 0).shape == (0, 0)
     _assert_same(run, _fresh(run, TEXT[:3]))
 
 
@@ -308,7 +308,7 @@ def test_the_shown_pattern_is_what_the_passes_used(
         run.read(text)
     shown = _patterns(run, run.session)
     np.testing.assert_allclose(shown, used.pattern(11), atol=1e-6)
-    assert not shown[:, :, ~run.visible(11)].any()
+    assert not shown[:, :, ~run.visible(0, 11)].any()
     np.testing.assert_allclose(run.last_rows(run.session), shown[:, :, -1], atol=1e-6)
 
 
@@ -355,7 +355,7 @@ def test_an_old_story_stays_true_while_the_run_goes_on(tiny: Tiny) -> None:
 def test_nothing_that_is_handed_out_can_be_written_to(tiny: Tiny) -> None:
     run = tiny()
     session = run.read(TEXT)
-    for array in (run.pattern(session, 0, 0), run.logits(session, 3), run.visible(4)):
+    for array in (run.pattern(session, 0, 0), run.logits(session, 3), run.visible(0, 4)):
         assert not array.flags.writeable
 
 

@@ -210,9 +210,9 @@ def test_a_picture_knows_the_one_that_it_grew_from(tiny: Tiny) -> None:
     ids=str,
 )
 def test_a_bin_is_visible_if_any_of_its_cells_is(conditions: Conditions) -> None:
-    for n_tokens, size in product((0, 1, 7, 16, 19), (1, 2, 4, 8)):
+    for n_tokens, size, own in product((0, 1, 7, 16, 19), (1, 2, 4, 8), (0, 1, 3, 9)):
         n_bins = -(-n_tokens // size)
         expected = np.zeros((n_bins, n_bins), dtype=np.bool_)
         for query, key in product(range(n_tokens), repeat=2):
-            expected[query // size, key // size] |= bool(conditions.visible(query, key))
-        np.testing.assert_array_equal(visible_bins(conditions, n_tokens, size), expected)
+            expected[query // size, key // size] |= bool(conditions.visible(query, key, own))
+        np.testing.assert_array_equal(visible_bins(conditions, n_tokens, size, own), expected)
