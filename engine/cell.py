@@ -8,6 +8,7 @@ which the pass's own function made in float32.
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,19 +25,22 @@ class HeadWeights:
     """What the model itself holds of one head and its positions."""
 
     output: Floats  # [C, D], the head's columns of W_O
+    scale: float  # of q · k
+    cap: float  # scores are bent into ± this; 0: they are not
     slope: float | None  # ALiBi's
-    rotary: Floats | None  # cosines and sines [2, positions, D/2]
+    rotary: Floats | None  # cosines and sines [2, positions, ≤ D/2]
 
 
 @dataclass(frozen=True, eq=False)
 class Turn:
-    """What rotary positions did to one q or k: feature i and i + D/2 are a pair, turned together.
+    """What rotary positions did to one q or k: of P pairs, feature i and i + P turn together.
 
-    Angles are in radians from −π to π; whole turns are left out.
+    Angles are in radians from −π to π; whole turns are left out. Features from 2 P on, where
+    there are any, do not turn.
     """
 
     before: Doubles  # [D], by turning back
-    angles: Doubles  # [D/2]
+    angles: Doubles  # [P]
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +59,8 @@ class CellArithmetic:
     keys: Floats  # [S, D], after the position scheme
     values: Floats  # [S, D]
     turns: tuple[Turn, Turn] | None  # of q and k; None without rotary positions
+    scale: float  # of q · k: 1/√D, unless the model has another
+    cap: float  # scores are bent into ± this; 0: they are not
     slope: float | None  # ALiBi's; None without it
     visible: Bools  # [S], what the mask lets the query see
     shown: Floats  # the row of weights on screen [S]
@@ -83,9 +89,14 @@ class CellArithmetic:
         return float(self.products.sum())
 
     @property
-    def scale(self) -> float:
-        """1/√D."""
-        return float(len(self.q) ** -0.5)
+    def scaled(self) -> float:
+        """The dot product, scaled."""
+        return self.dot * self.scale
+
+    @property
+    def bent(self) -> float:
+        """The scaled dot product after the cap: cap · tanh(scaled ÷ cap); itself without one."""
+        return float(_bend(self.scaled, self.cap))
 
     @property
     def distance(self) -> int:
@@ -104,8 +115,8 @@ class CellArithmetic:
 
     @property
     def score_before_mask(self) -> float:
-        """Scaled, and lowered by ALiBi."""
-        return self.dot * self.scale - self.lowering
+        """Scaled, bent, and lowered by ALiBi."""
+        return self.bent - self.lowering
 
     @property
     def score(self) -> float:
@@ -117,9 +128,10 @@ class CellArithmetic:
     @cached_property
     def scores(self) -> Doubles:
         """The query's scores [S]; −∞ on hidden keys."""
-        scores = self.keys.astype(np.float64) @ self.q.astype(np.float64) * self.scale
+        dots = self.keys.astype(np.float64) @ self.q.astype(np.float64)
+        scores = np.asarray(_bend(dots * self.scale, self.cap))
         if self.slope is not None:
-            scores -= self.slope * np.abs(self.query - np.arange(len(scores)))
+            scores = scores - self.slope * np.abs(self.query - np.arange(len(scores)))
         return np.where(self.visible, scores, -np.inf)
 
     @property
@@ -171,7 +183,8 @@ class CellArithmetic:
     def contribution(self) -> Doubles:
         """W_O's columns of this head · mix [C]: what is added to the residual (0 if off).
 
-        W_O's bias, where there is one, is added once for all heads together and not here.
+        W_O's bias, where there is one, is added once for all heads together and not here; and a
+        model that norms what attention puts out norms the sum of all heads.
         """
         mix = np.zeros_like(self.mix) if self.is_off else self.mix
         return self.output.astype(np.float64) @ mix
@@ -220,6 +233,8 @@ def cell_arithmetic(reading: Reading, key: int | None, weights: HeadWeights) -> 
         keys=keys,
         values=session.v(layer)[group].copy(),
         turns=turns,
+        scale=weights.scale,
+        cap=weights.cap,
         slope=weights.slope if conditions.positions else None,
         visible=focus.visible[query],
         shown=shown,
@@ -229,9 +244,15 @@ def cell_arithmetic(reading: Reading, key: int | None, weights: HeadWeights) -> 
     ).work_out()
 
 
+def _bend(scores: Any, cap: float) -> Any:  # noqa: ANN401 - one or many
+    return np.tanh(scores / cap) * cap if cap else scores
+
+
 def _turn(turned: Floats, table: Floats) -> Turn:
-    """Turn a row [D] back by the cosines and sines of its position [2, D/2]."""
+    """Turn a row [D] back by the cosines and sines of its position [2, P]."""
     cos, sin = table.astype(np.float64)
-    first, second = np.split(turned.astype(np.float64), 2)
-    back = np.concatenate((first * cos + second * sin, second * cos - first * sin))
-    return Turn(before=back / np.tile(cos**2 + sin**2, 2), angles=np.arctan2(sin, cos))
+    n_pairs = len(cos)
+    first, second, rest = np.split(turned.astype(np.float64), (n_pairs, 2 * n_pairs))
+    size = cos**2 + sin**2
+    back = ((first * cos + second * sin) / size, (second * cos - first * sin) / size)
+    return Turn(before=np.concatenate((*back, rest)), angles=np.arctan2(sin, cos))

@@ -50,7 +50,7 @@ def stages_of(opened: OpenedCell) -> tuple[Stage, ...]:
         _score(opened, cell),
         _weight(opened, cell),
         _values(opened, cell),
-        _residual(cell),
+        _residual(opened, cell),
     )
 
 
@@ -87,13 +87,17 @@ def _query_and_key(opened: OpenedCell, cell: CellArithmetic) -> Stage:
         Bars(f"q: query {cell.query} {query}", "q", cell.q, _feature, top, "query"),
         Bars(f"k: key {cell.key} {key}", "k", cell.k, _feature, top, "key"),
     ]
+    formula = "q = W_Q · x, k = W_K · x"
+    if config.qk_norm != "none":
+        formula = "q = norm(W_Q · x), k = norm(W_K · x)"
     turned = ", each turned to its position" if cell.turns else ""
-    return Stage("1 Query and key", f"q = W_Q · x, k = W_K · x{turned}", items)
+    return Stage("1 Query and key", f"{formula}{turned}", items)
 
 
 def _dials(symbol: str, turn: Turn, after: NDArray[np.floating], position: int, hue: Hue) -> Dials:
     caption = f"{symbol}: its pairs, turned to position {position}"
-    before, turned = (each.reshape(2, -1).T for each in (turn.before, after))
+    turning = slice(2 * len(turn.angles))
+    before, turned = (each[turning].reshape(2, -1).T for each in (turn.before, after))
     return Dials(caption, symbol, before, turned, turn.angles, hue)
 
 
@@ -116,14 +120,28 @@ def _shared(cell: CellArithmetic, n_head: int) -> Marks:
 
 
 def _score(opened: OpenedCell, cell: CellArithmetic) -> Stage:
-    size = len(cell.q)
-    scaled = cell.dot * cell.scale
+    root = len(cell.q) ** 0.5
+    is_usual = bool(np.isclose(cell.scale * root, 1))
+    by = f"√{len(cell.q)}" if is_usual else short(1 / cell.scale)
     items: list[Item] = [
         Bars("q · k, feature by feature", "q · k", cell.products, _feature, _top(cell.products)),
         Term("sum = q · k", cell.dot, "sum of the products"),
-        Term(f"÷ √{size} ({short(size**0.5)})", scaled, f"{exact(cell.dot)} ÷ √{size}"),
+        Term(
+            f"÷ {by} ({short(root)})" if is_usual else f"÷ {by} (this model's own)",
+            cell.scaled,
+            f"{exact(cell.dot)} ÷ {by if is_usual else exact(1 / cell.scale)}",
+        ),
     ]
-    formula = "score = q · k ÷ √d"
+    formula = "score = q · k ÷ √d" if is_usual else f"score = q · k ÷ {by}"
+    if cell.cap:
+        formula = f"{formula}, bent by c · tanh(score ÷ c)"
+        items.append(
+            Term(
+                f"bent into ± {short(cell.cap)}",
+                cell.bent,
+                f"{exact(cell.cap)} · tanh({exact(cell.scaled)} ÷ {exact(cell.cap)})",
+            )
+        )
     if cell.slope is not None:
         formula += " − slope · distance"
         lowering = f"slope {exact(cell.slope)} · distance {cell.distance}"
@@ -131,7 +149,7 @@ def _score(opened: OpenedCell, cell: CellArithmetic) -> Stage:
             Term(
                 f"− {short(cell.slope)} · {cell.distance} (ALiBi)",
                 cell.score_before_mask,
-                f"{exact(scaled)} − {lowering}",
+                f"{exact(cell.bent)} − {lowering}",
             )
         )
     mask = {"causal": "causal mask", "window": "window", "none": "mask off"}
@@ -221,12 +239,14 @@ def _values(opened: OpenedCell, cell: CellArithmetic) -> Stage:
     return Stage("4 Values", "mix = Σ weight · v", items)
 
 
-def _residual(cell: CellArithmetic) -> Stage:
-    size = len(cell.q)
+def _residual(opened: OpenedCell, cell: CellArithmetic) -> Stage:
+    size, placement = len(cell.q), opened.reading.info.config.norm_placement
     columns = f"columns {cell.head * size} to {(cell.head + 1) * size - 1}"
     items: list[Item] = []
     if cell.is_off:
         items.append(Note("This head is switched off: the pass put 0 in place of its mix."))
+    if placement in {"output", "both"}:
+        items.append(Note("This model norms the sum of all heads before it is added."))
     items += [
         Bars(
             f"added to the residual of query {cell.query}",

@@ -84,7 +84,7 @@ def opened(scope: Scope, look: Look, key: int | None) -> tuple[Reading, CellArit
     return reading, cell
 
 
-def by_hand(scope: Scope, reading: Reading) -> dict[str, Floats]:
+def by_hand(scope: Scope, reading: Reading, n_turning: int = 4) -> dict[str, Floats]:
     """The head in focus from the weights by name, its q and k before and after positions."""
     reference = Reference(scope._run.model)
     config, layer, head = reference.config, reading.focus.layer, reading.focus.head
@@ -101,7 +101,14 @@ def by_hand(scope: Scope, reading: Reading) -> dict[str, Floats]:
     v = project(config.n_head + config.n_kv_head + group)
     turns = config.positions == "rotary" and reading.conditions.positions
     after = [
-        np.stack([reference._turn(row, at) for at, row in enumerate(rows)]) if turns else rows
+        np.stack(
+            [
+                np.append(reference._turn(row[:n_turning], at), row[n_turning:])
+                for at, row in enumerate(rows)
+            ]
+        )
+        if turns
+        else rows
         for rows in (q, k)
     ]
     return {"q_before": q, "k_before": k, "q": after[0], "k": after[1], "v": v}
@@ -225,6 +232,31 @@ def test_heads_that_share_a_key_are_named(
         _, other = opened(scope, Look(0, head), 1)
         assert np.array_equal(other.keys, cell.keys) == (head in sharing)
         assert np.array_equal(other.values, cell.values) == (head in sharing)
+
+
+def test_what_else_a_family_does_to_scores_is_done_in_its_order(
+    make_scope: Callable[..., Scope],
+) -> None:
+    """Half of each head turns, the model's own scale, a cap of 2, a window of the layer's own."""
+    scope = make_scope("rotary", rotary_dim=2, score_scale=0.3, score_cap=2.0, windows=(0, 5))
+    query, key = 12, 9
+    reading, cell = opened(scope, Look(1, 2, query), key)
+    hand = by_hand(scope, reading, n_turning=2)
+    dots = hand["k"] @ hand["q"][query]
+    scores = [
+        2 * np.tanh(0.3 * dot / 2) if query - 5 < at <= query else -np.inf
+        for at, dot in enumerate(dots)
+    ]
+    powers = np.exp(np.array(scores) - max(scores))
+    close(cell.scaled, 0.3 * dots[key])
+    close(cell.bent, scores[key])
+    close(cell.scores, scores)
+    close(cell.weights, powers / powers.sum(), 1e-4)
+    assert cell.turns is not None
+    for turn, before in zip(cell.turns, (hand["q_before"][12], hand["k_before"][9]), strict=True):
+        assert len(turn.angles) == 1
+        close(turn.before, before)
+    assert cell.difference < CellArithmetic.TOLERANCE
 
 
 def test_a_hidden_key_has_its_score_before_the_mask_and_no_weight(
