@@ -1,16 +1,21 @@
 """From a path to a model that can run: weights, tokenizer and what is known about both."""
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 
+from engine.architectures import build
+from engine.checkpoints import gguf, hf_folder
 from engine.checkpoints.folder import load_checkpoint
+from engine.checkpoints.raw import RawCheckpoint
 from engine.errors import CheckpointError
 from engine.model import Transformer
 from engine.reading import ModelInfo
 from engine.tokenizers import Tokenizer
+from engine.tokenizers.padded import Padded
 
 
 @dataclass(frozen=True)
@@ -22,29 +27,64 @@ class Loaded:
     info: ModelInfo
 
 
+@dataclass(frozen=True)
+class Reader:
+    """One kind of model on disk, known by what is in it and never by its name."""
+
+    recognises: Callable[[Path], bool]
+    read: Callable[[Path], tuple[Transformer, Tokenizer, str]]  # and the model's name
+
+
+def _own(path: Path) -> tuple[Transformer, Tokenizer, str]:
+    checkpoint = load_checkpoint(path)
+    return checkpoint.model, checkpoint.tokenizer, path.name
+
+
+def _foreign(
+    read: Callable[[Path], RawCheckpoint],
+) -> Callable[[Path], tuple[Transformer, Tokenizer, str]]:
+    def read_and_build(path: Path) -> tuple[Transformer, Tokenizer, str]:
+        raw = read(path)
+        return build(raw), raw.tokenizer, raw.name
+
+    return read_and_build
+
+
+# The first that recognises a path reads it; any other folder may be a damaged one of our own.
+READERS: tuple[Reader, ...] = (
+    Reader(gguf.is_gguf, _foreign(gguf.read)),
+    Reader(hf_folder.is_hf_folder, _foreign(hf_folder.read)),
+    Reader(Path.is_dir, _own),
+)
+
+
 def load(path: Path) -> Loaded:
-    """The model of a checkpoint folder.
+    """The model of a folder (this program's own, or Hugging Face's) or of a GGUF file.
 
     Raises:
-        CheckpointError: there is no such folder, or it holds no model that can be read.
+        CheckpointError: there is nothing at the path, or no model that can be read.
     """
     try:
-        path, is_folder = path.resolve(), path.is_dir()
+        path = path.resolve()
+        reader = next((each for each in READERS if each.recognises(path)), None)
     except (OSError, ValueError):  # too long for a path, or not allowed in one
-        is_folder = False
-    if not is_folder:
-        raise CheckpointError(f"{path} is no folder; open one that holds a model's config.json.")
+        reader = None
+    if reader is None:
+        raise CheckpointError(
+            f"{path} is no folder; open one that holds a model's config.json, or a GGUF file."
+        )
     began = time.perf_counter()
-    checkpoint = load_checkpoint(path)
-    model, tokenizer = checkpoint.model, checkpoint.tokenizer
+    model, tokenizer, name = reader.read(path)
     info = ModelInfo(
-        name=path.name,
+        name=name,
         path=str(path),
         config=model.config,
         n_parameters=sum(parameter.numel() for parameter in model.parameters()),
         load_seconds=time.perf_counter() - began,
         vocabulary=tuple(map(tokenizer.token_bytes, range(tokenizer.vocab_size))),
     )
+    if tokenizer.vocab_size < model.config.vocab_size:
+        tokenizer = Padded(tokenizer, model.config.vocab_size)
     return Loaded(model, tokenizer, info)
 
 

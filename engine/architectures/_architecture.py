@@ -1,0 +1,119 @@
+"""What a family's file says about it, and the reading of its config.json.
+
+Names of settings and weights are Hugging Face's; a name of ours is that of `engine.model`.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch import Tensor
+
+from engine.config import Activation, ModelConfig
+from engine.errors import ConfigError
+
+_ACTIVATIONS: dict[str, Activation] = {
+    "gelu": "gelu",
+    "gelu_new": "gelu_tanh",
+    "gelu_fast": "gelu_tanh",
+    "gelu_pytorch_tanh": "gelu_tanh",
+    "silu": "silu",
+    "swish": "silu",
+    "relu": "relu",
+}
+
+Reshape = Callable[[Tensor, ModelConfig], Tensor]
+
+
+class Settings:
+    """Owns the settings of one config.json; each is asked for with the kind it must have.
+
+    A setting that is null counts as left out.
+
+    Raises:
+        ConfigError: from every method, where a setting is of another kind, or is left out and
+            has no default.
+    """
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self._values = values
+
+    def whole(self, name: str, default: int | None = None) -> int:
+        """A whole number."""
+        value = self._get(name, default)
+        if type(value) is not int:
+            raise ConfigError(f"{name} = {value!r} should be a whole number.")
+        return value
+
+    def number(self, name: str, default: float | None = None) -> float:
+        """A finite number."""
+        value = self._get(name, default)
+        if type(value) not in (int, float) or not abs(value) < math.inf:
+            raise ConfigError(f"{name} = {value!r} should be a number.")
+        return float(value)
+
+    def flag(self, name: str, *, default: bool) -> bool:
+        """True or false."""
+        value = self._get(name, default)
+        if type(value) is not bool:
+            raise ConfigError(f"{name} = {value!r} should be true or false.")
+        return value
+
+    def word(self, name: str, default: str | None = None) -> str:
+        """A string."""
+        value = self._get(name, default)
+        if type(value) is not str:
+            raise ConfigError(f"{name} = {value!r} should be a word.")
+        return value
+
+    def activation(self, name: str, default: str | None = None) -> Activation:
+        """The bend of the MLP, by our name."""
+        theirs = self.word(name, default)
+        if theirs not in _ACTIVATIONS:
+            raise ConfigError(
+                f"{name} = {theirs!r} is not known here; known: {', '.join(_ACTIVATIONS)}."
+            )
+        return _ACTIVATIONS[theirs]
+
+    def refuse(self, name: str, meaning: str) -> None:
+        """Stop where a flag is set whose arithmetic the model here does not have."""
+        if self.flag(name, default=False):
+            raise ConfigError(f"{name} is true: {meaning} is not computed here.")
+
+    def _get(self, name: str, default: object) -> Any:  # noqa: ANN401 - JSON
+        value = self._values.get(name)
+        if value is not None:
+            return value
+        if default is None:
+            raise ConfigError(f"config.json lacks {name!r}.")
+        return default
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """One family: how its settings and its weights become ours.
+
+    `weight_names` maps each name of ours to theirs; `{layer}` stands for the layer's number, and
+    several names are joined along the outputs. `reshape` makes of their tensor (joined, where
+    there are several) what we keep under our name. Files may leave `prefix` away. `ignored` are
+    regular expressions for what files hold besides weights.
+    """
+
+    model_types: tuple[str, ...]
+    config_from: Callable[[Settings], ModelConfig]
+    weight_names: Mapping[str, str | tuple[str, ...]]
+    reshape: Mapping[str, Reshape] = field(default_factory=dict)
+    prefix: str = ""
+    ignored: tuple[str, ...] = ()
+
+
+def with_bias(names: Mapping[str, str | tuple[str, ...]]) -> dict[str, str | tuple[str, ...]]:
+    """Names of modules, ours to theirs, as those of their weights and their biases."""
+    return {
+        f"{ours}.{part}": f"{theirs}.{part}"
+        if isinstance(theirs, str)
+        else tuple(f"{name}.{part}" for name in theirs)
+        for ours, theirs in names.items()
+        for part in ("weight", "bias")
+    }

@@ -1,0 +1,296 @@
+"""Vocabularies as Hugging Face's folders hold them: byte-level and SentencePiece-like BPE.
+
+The `tokenizers` library does the merging. From its settings is taken whatever would keep a text
+from coming back as it was: normalisation to NFC, a space put before the text, spaces that special
+tokens swallow, truncation. Nothing is put before or behind a text; a special token that is
+written out in it is that token. What the library could not give back is kept from it and spelled
+in single-byte tokens: lone surrogates and, where it stands for a space, the letter ▁.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import tokenizers
+
+from engine.errors import TokenizerError
+from engine.tokenizers.byte_bpe import _BYTE_OF_SYMBOL
+from engine.tokenizers.gguf_vocabulary import _bytes_of, _unspellable
+from engine.tokenizers.utf8 import to_bytes, to_text
+
+_SPACE = "▁"
+_SURROGATES = r"\ud800-\udfff"
+_BYTE_NAMES = {f"<0x{byte:02X}>": byte for byte in range(256)}
+_GPT2_CLASSES = ("GPT2Tokenizer", "GPT2TokenizerFast")
+
+Json = dict[str, Any]
+
+
+class HuggingFaceVocabulary:
+    """Owns the library's tokenizer and, for each token id, the bytes it stands for.
+
+    A character for whose bytes a byte-level vocabulary has no tokens is read as U+FFFD; every
+    other text comes back unchanged.
+    """
+
+    def __init__(
+        self,
+        library: tokenizers.Tokenizer,
+        token_bytes: Sequence[bytes],
+        byte_ids: Mapping[int, int],
+        kept_away: str,
+    ) -> None:
+        self._library = library
+        self._bytes = token_bytes
+        self._byte_ids = byte_ids
+        self._spelled = re.compile(f"([{kept_away}]+)")
+        self._unspellable = _unspellable(byte_ids)
+
+    def save(self, folder: Path) -> None:
+        """Write `tokenizer.json` into the folder, in the library's own format."""
+        self._library.save(str(folder / "tokenizer.json"), pretty=False)
+
+    @property
+    def vocab_size(self) -> int:
+        """The number of token ids, special ones included."""
+        return len(self._bytes)
+
+    def encode(self, text: str) -> list[int]:
+        """The token ids of any str; nothing is added or dropped."""
+        if self._unspellable is not None:
+            text = self._unspellable.sub("\ufffd", text)
+        token_ids: list[int] = []
+        for i, piece in enumerate(self._spelled.split(text)):
+            if i % 2:
+                token_ids.extend(self._byte_ids[byte] for byte in to_bytes(piece))
+            elif piece:
+                token_ids.extend(self._library.encode(piece, add_special_tokens=False).ids)
+        return token_ids
+
+    def decode(self, token_ids: Iterable[int]) -> str:
+        """The text; bytes that form no character become U+FFFD.
+
+        Raises:
+            TokenizerError: an id is outside the vocabulary.
+        """
+        return to_text(b"".join(map(self.token_bytes, token_ids)))
+
+    def token_bytes(self, token_id: int) -> bytes:
+        """The UTF-8 bytes one token stands for, possibly a part of a character.
+
+        Raises:
+            TokenizerError: the id is outside the vocabulary.
+        """
+        if not 0 <= token_id < len(self._bytes):
+            raise TokenizerError(
+                f"token {token_id} is outside the vocabulary of 0 to {len(self._bytes) - 1}."
+            )
+        return self._bytes[token_id]
+
+
+def read_vocabulary(folder: Path) -> HuggingFaceVocabulary:
+    """The tokenizer of a folder: its tokenizer.json, else its vocab.json and merges.txt.
+
+    Raises:
+        TokenizerError: the files are missing, damaged, or of a kind that is not read.
+    """
+    path = folder / "tokenizer.json"
+    if path.exists():
+        data = _read_json(path)
+    elif (folder / "vocab.json").exists() and (folder / "merges.txt").exists():
+        path = folder / "vocab.json"
+        data = _from_older_files(folder)
+    elif (folder / "tokenizer.model").exists():
+        raise TokenizerError(
+            f"{folder} has its vocabulary in tokenizer.model only, which is not read; "
+            "save the tokenizer again to have a tokenizer.json."
+        )
+    else:
+        raise TokenizerError(f"{path} does not exist; it should hold the vocabulary.")
+    try:
+        return vocabulary_from(data)
+    except TokenizerError as error:
+        raise TokenizerError(f"{path}: {error}") from error
+
+
+def vocabulary_from(data: Json) -> HuggingFaceVocabulary:
+    """The tokenizer that a tokenizer.json describes.
+
+    Raises:
+        TokenizerError: it is damaged, of a kind that is not read, or cannot spell every text.
+    """
+    model = data.get("model")
+    if not isinstance(model, dict) or model.get("type", "BPE") != "BPE":
+        kind = model.get("type") if isinstance(model, dict) else None
+        raise TokenizerError(f"its vocabulary is of the kind {kind!r}; only BPE is read.")
+    if model.get("continuing_subword_prefix") or model.get("end_of_word_suffix"):
+        raise TokenizerError("its vocabulary marks parts of words; only BPE over bytes is read.")
+    pre_tokenizer = _splitting(data.get("pre_tokenizer"))
+    cleaned = {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": _added(data.get("added_tokens")),
+        "normalizer": _normalisation(data.get("normalizer")),
+        "pre_tokenizer": pre_tokenizer,
+        "post_processor": None,
+        "decoder": None,
+        "model": {**model, "type": "BPE", "dropout": None},
+    }
+    try:
+        library = tokenizers.Tokenizer.from_str(json.dumps(cleaned))
+    except Exception as error:  # the library raises nothing narrower
+        raise TokenizerError(f"its vocabulary is damaged: {error}.") from error
+    if "ByteLevel" in _kinds(pre_tokenizer):
+        return _byte_level(library)
+    if model.get("byte_fallback") is True:
+        return _sentence_piece(library)
+    raise TokenizerError("its vocabulary is not spelled in bytes and has no tokens for them.")
+
+
+def _byte_level(library: tokenizers.Tokenizer) -> HuggingFaceVocabulary:
+    vocabulary, added = _ids_of(library)
+    token_bytes = _listed({token_id: _bytes_of(token) for token, token_id in vocabulary.items()})
+    for token, token_id in added.items():
+        token_bytes[token_id] = to_bytes(token)
+    byte_ids = {
+        byte: vocabulary[symbol] for symbol, byte in _BYTE_OF_SYMBOL.items() if symbol in vocabulary
+    }
+    return HuggingFaceVocabulary(library, token_bytes, byte_ids, _SURROGATES)
+
+
+def _sentence_piece(library: tokenizers.Tokenizer) -> HuggingFaceVocabulary:
+    vocabulary, added = _ids_of(library)
+    byte_ids = {byte: vocabulary[name] for name, byte in _BYTE_NAMES.items() if name in vocabulary}
+    lacking = [byte for byte in range(256) if byte not in byte_ids]
+    if lacking:
+        raise TokenizerError(
+            f"its vocabulary lacks a token for byte {lacking[0]}; it should have all 256."
+        )
+    token_bytes = _listed(
+        {
+            token_id: to_bytes(token.replace(_SPACE, " "))
+            for token, token_id in (vocabulary | added).items()
+        }
+    )
+    for byte, token_id in byte_ids.items():
+        token_bytes[token_id] = bytes([byte])
+    return HuggingFaceVocabulary(library, token_bytes, byte_ids, _SURROGATES + _SPACE)
+
+
+def _ids_of(library: tokenizers.Tokenizer) -> tuple[dict[str, int], dict[str, int]]:
+    """The ids of the tokens that merging gives, and those of the ones that were added."""
+    added = {token.content: i for i, token in library.get_added_tokens_decoder().items()}
+    vocabulary = {
+        token: token_id
+        for token, token_id in library.get_vocab(with_added_tokens=False).items()
+        if added.get(token) != token_id
+    }
+    return vocabulary, added
+
+
+def _listed(found: Mapping[int, bytes]) -> list[bytes]:
+    """The bytes by id; an id that is left out stands for none."""
+    size = max(found, default=-1) + 1
+    if size > 2 * len(found) + 1024:
+        raise TokenizerError(
+            f"its vocabulary has {len(found)} tokens but the id {size - 1}; ids should run on."
+        )
+    return [found.get(token_id, b"") for token_id in range(size)]
+
+
+def _kinds(step: Json | None) -> set[str]:
+    """What a step and those inside it are called."""
+    if step is None:
+        return set()
+    return {step["type"]}.union(*map(_kinds, step.get("pretokenizers", ())))
+
+
+def _splitting(step: Any) -> Json | None:  # noqa: ANN401 - JSON
+    """How a text is split before merging, with nothing put before it or taken from it."""
+    if step is None:
+        return None
+    kind = step.get("type") if isinstance(step, dict) else None
+    if kind == "Sequence" and isinstance(step.get("pretokenizers"), list):
+        return {**step, "pretokenizers": [_splitting(each) for each in step["pretokenizers"]]}
+    if kind == "ByteLevel":
+        return {**step, "add_prefix_space": False}
+    if kind == "Metaspace" and step.get("replacement", _SPACE) == _SPACE:
+        split = step.get("split", True)
+        return {"type": kind, "replacement": _SPACE, "prepend_scheme": "never", "split": split}
+    if kind in ("Split", "Digits", "Punctuation") and step.get("behavior") != "Removed":
+        return dict(step)
+    raise TokenizerError(
+        f"its vocabulary splits text in a way that is not known to keep all of it ({kind})."
+    )
+
+
+def _normalisation(step: Any) -> Json | None:  # noqa: ANN401 - JSON
+    """What rewrites a text before it is split: spaces as ▁, and nothing else."""
+    if step is None:
+        return None
+    kind = step.get("type") if isinstance(step, dict) else None
+    if kind == "Sequence" and isinstance(step.get("normalizers"), list):
+        steps = [_normalisation(each) for each in step["normalizers"]]
+        return {**step, "normalizers": [each for each in steps if each is not None]}
+    if kind in ("NFC", "Prepend"):
+        return None
+    if kind == "Replace" and step.get("pattern") == {"String": " "} and step["content"] == _SPACE:
+        return dict(step)
+    raise TokenizerError(
+        f"its vocabulary rewrites text first ({kind}); only those are read that keep every "
+        "character."
+    )
+
+
+def _added(tokens: Any) -> list[Json]:  # noqa: ANN401 - JSON
+    """Tokens that are found in the text before it is split, without the spaces around them."""
+    if tokens is None:
+        return []
+    if not isinstance(tokens, list) or not all(isinstance(token, dict) for token in tokens):
+        raise TokenizerError("its vocabulary's 'added_tokens' is no list of tokens.")
+    return [{**token, "lstrip": False, "rstrip": False} for token in tokens if token.get("content")]
+
+
+def _from_older_files(folder: Path) -> Json:
+    """What a tokenizer.json would hold, from vocab.json and merges.txt: GPT-2's own kind."""
+    config = folder / "tokenizer_config.json"
+    facts = _read_json(config) if config.exists() else {}
+    kind = facts.get("tokenizer_class", _GPT2_CLASSES[0])
+    if kind not in _GPT2_CLASSES:
+        raise TokenizerError(
+            f"{folder} has its vocabulary in vocab.json and merges.txt only, which do not say how "
+            f"a {kind} splits text; save the tokenizer again to have a tokenizer.json."
+        )
+    vocabulary = _read_json(folder / "vocab.json")
+    lines = _read_text(folder / "merges.txt").split("\n")
+    merges = [line for line in lines if line and not line.startswith("#version")]
+    end = "<|endoftext|>"
+    special = [{"id": vocabulary[end], "content": end}] if end in vocabulary else []
+    kept = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
+    return {
+        "model": {"vocab": vocabulary, "merges": merges},
+        "pre_tokenizer": {"type": "ByteLevel", "trim_offsets": True, "use_regex": True},
+        "added_tokens": [{**token, **kept, "special": True} for token in special],
+    }
+
+
+def _read_json(path: Path) -> Json:
+    try:
+        data = json.loads(_read_text(path))
+    except (ValueError, RecursionError) as error:
+        raise TokenizerError(f"{path} is not JSON ({error}).") from error
+    if not isinstance(data, dict):
+        raise TokenizerError(f"{path} holds no settings by name.")
+    return data
+
+
+def _read_text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise TokenizerError(f"{path} cannot be read: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise TokenizerError(f"{path} is not UTF-8 ({error}).") from error

@@ -1,0 +1,50 @@
+"""A tokenizer for a model whose embedding has more rows than there are tokens."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from engine.tokenizers import Tokenizer
+from engine.tokenizers.utf8 import to_text
+
+
+class Padded:
+    """Owns nothing but the model's vocabulary size: ids that have no token stand for no bytes.
+
+    Embeddings are often made a little larger than the vocabulary, to a round number. A model
+    can draw such an id, however improbable it is.
+    """
+
+    def __init__(self, inner: Tokenizer, vocab_size: int) -> None:
+        self._inner = inner
+        self._vocab_size = vocab_size
+
+    @property
+    def vocab_size(self) -> int:
+        """As many as the model has."""
+        return self._vocab_size
+
+    def encode(self, text: str) -> list[int]:
+        """The token ids of any str."""
+        return self._inner.encode(text)
+
+    def decode(self, token_ids: Iterable[int]) -> str:
+        """The text; bytes that form no character become U+FFFD.
+
+        Raises:
+            TokenizerError: an id is outside the model's vocabulary.
+        """
+        return to_text(b"".join(map(self.token_bytes, token_ids)))
+
+    def token_bytes(self, token_id: int) -> bytes:
+        """The UTF-8 bytes one token stands for; none where there is no token.
+
+        Raises:
+            TokenizerError: the id is outside the model's vocabulary.
+        """
+        if self._inner.vocab_size <= token_id < self._vocab_size:
+            return b""
+        return self._inner.token_bytes(token_id)
+
+    def save(self, folder: Path) -> None:
+        """Write `tokenizer.json` into the folder."""
+        self._inner.save(folder)
