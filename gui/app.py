@@ -55,6 +55,7 @@ class App:
         self.controller: Controller | None = None
         self._steps_left = options.steps
         self._is_furnished = False
+        self._is_settled = False
         self._is_closed = False
 
     def show(self) -> None:
@@ -112,6 +113,7 @@ class App:
         self.store.changed.connect(lambda state, _names: self.window.show_view(resolve(state)))
         self.window.show_view(resolve(self.store.state))
         self._is_furnished = True
+        self._rest()
 
     def _first_state(self) -> "State":
         from gui.state import Display, State  # noqa: PLC0415
@@ -188,17 +190,25 @@ class App:
     # Start and end
 
     def _on_settled(self) -> None:
-        from gui import graphs  # noqa: PLC0415
         from gui.wishes import Step  # noqa: PLC0415
 
-        graphs.start_import()
         steps, self._steps_left = self._steps_left, 0
-        failed = self.store.state.phase == "failed"
-        if steps and not failed and self.controller is not None:
+        if steps and self.store.state.phase == "ready" and self.controller is not None:
             for _ in range(steps):
                 self.controller.fulfil(Step())
-        elif self._options.snapshot is not None:
-            if failed:
+        else:
+            self._is_settled = True
+            self._rest()
+
+    def _rest(self) -> None:
+        """See to what waits until the panels and the first answer are there."""
+        from gui import graphs  # noqa: PLC0415
+
+        if not (self._is_settled and self._is_furnished) or self._is_closed:
+            return
+        graphs.start_import()
+        if self._options.snapshot is not None:
+            if self.store.state.phase == "failed":
                 sys.stderr.write(f"{self.store.state.notice}\n")
                 self.exit_status = 1
             QTimer.singleShot(_SNAPSHOT_PAUSE_MS, self._take_snapshot)
@@ -206,10 +216,9 @@ class App:
     def _take_snapshot(self) -> None:
         from gui import graphs  # noqa: PLC0415
 
-        if self._options.snapshot is None:
+        if self._options.snapshot is None or self._is_closed:
             return
-        are_curves_there = graphs.loader().module is not None or graphs.loader().failure
-        if not (are_curves_there and self._is_furnished):
+        if graphs.loader().module is None and not graphs.loader().failure:
             QTimer.singleShot(_SNAPSHOT_PAUSE_MS, self._take_snapshot)
             return
         try:

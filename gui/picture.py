@@ -11,13 +11,16 @@ def grab(widget: QWidget) -> QPixmap:
     return widget.grab()
 
 
-def save_png(widget: QWidget, path: Path) -> None:
-    """Write the widget as a PNG.
+def save_png(widget: QWidget, path: Path, size: tuple[int, int] | None = None) -> None:
+    """Write the widget as a PNG; its top left part if `size` in device pixels is given.
 
     Raises:
         OSError: the file cannot be written there.
     """
-    if not grab(widget).save(str(path), "PNG"):
+    pixmap = grab(widget)
+    if size is not None:
+        pixmap = pixmap.copy(0, 0, *size)
+    if not pixmap.save(str(path), "PNG"):
         raise OSError(f"{path} cannot be written; choose a folder that exists and can be written.")
 
 

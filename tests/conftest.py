@@ -27,7 +27,14 @@ def _leftover_widgets(known: set[int]) -> "list[QWidget]":
 
     QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
     windows = [widget for widget in QApplication.topLevelWidgets() if widget.parent() is None]
-    return [window for window in windows if id(window) not in known]
+    return [window for window in windows if _address(window) not in known]
+
+
+def _address(widget: "QWidget") -> int:
+    """Which widget of Qt's it is; Python may make a new object for the same one."""
+    from shiboken6 import getCppPointer  # noqa: PLC0415 - as above
+
+    return int(getCppPointer(widget)[0])
 
 
 @pytest.fixture(autouse=True)
@@ -50,7 +57,7 @@ def _nothing_left_behind(
     had_application = QCoreApplication.instance() is not None
     known: set[int] = set()
     if had_application:
-        known = {id(widget) for widget in _leftover_widgets(set())}
+        known = {_address(widget) for widget in _leftover_widgets(set())}
     yield
     if QCoreApplication.instance() is None:
         return
