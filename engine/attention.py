@@ -37,6 +37,9 @@ class Recorder(Protocol):
     def keep_weights(self, layer: int, rows: slice, weights: Tensor) -> None:
         """The weights [H, rows, keys up to the block's end] of some of the new queries."""
 
+    def keep_residual(self, depth: int, residual: Tensor) -> None:
+        """The residual [T, C] after so many layers; at depth 0 it is the embedding."""
+
 
 def query_blocks(start: int, n_new: int, conditions: Conditions) -> Iterator[tuple[slice, int]]:
     """Split T new queries: for each block its rows and how many keys it needs at most."""

@@ -178,11 +178,15 @@ class Transformer(nn.Module):
                 f"{self.config.max_seq_len}; shorten the text."
             )
         x = self.embed(token_ids, start, conditions)
+        if record is not None:
+            record.keep_residual(0, x)
         rotations = self.rotations(start, n_new, conditions)
         for layer, block in enumerate(self.blocks):
             if cancelled():
                 raise CancelledError("the pass was given up for a newer one.")
             x = block(x, self.scoring(layer, conditions), rotations[layer], kv_cache, record)
+            if record is not None:
+                record.keep_residual(layer + 1, x)
         if kv_cache is not None:
             kv_cache.advance(n_new)
         return torch.as_tensor(self.final_norm(x))

@@ -91,6 +91,9 @@ class PassRecorder:
         features[..., FIRST_TOKEN] = weights[..., 0]
         features[..., ENTROPY] = row_entropy(weights)
 
+    def keep_residual(self, depth: int, residual: Tensor) -> None:
+        """Not kept: whoever asks for it runs a pass of their own."""
+
     def _block_selectors(self, rows: slice, n_keys: int, window: int) -> Tensor:
         """Which keys each selected feature sums over, 0 or 1: [rows, keys, selected].
 

@@ -13,6 +13,8 @@ from engine.cell import HeadWeights
 from engine.conditions import Conditions
 from engine.errors import ContextFullError, EngineError
 from engine.kv_cache import KVCache
+from engine.lens import Lens
+from engine.lens_pass import read_lens
 from engine.model import CAUSAL, Transformer
 from engine.reading import CacheCheck, PassStats, Reason
 from engine.recorder import PassRecorder, condense, frozen
@@ -44,6 +46,7 @@ class Run:
         self._kv_cache = KVCache(self.config)
         self._thumbnails = ThumbnailMaker(self._recondense)
         self._past: tuple[int, Session] | None = None  # a shorter text, mask off
+        self._lens: tuple[NDArray[np.int64], Lens] | None = None  # the latest, and its tokens
 
     def set_conditions(self, conditions: Conditions) -> None:
         """Change what passes run under; if that differs, everything read so far is void."""
@@ -59,7 +62,7 @@ class Run:
 
     def _forget(self) -> None:
         self.session = Session()
-        self._past = None
+        self._past = self._lens = None
         self._kv_cache.rewind(0)
 
     def read(self, token_ids: Sequence[int], cancelled: Callable[[], bool] = _never) -> Session:
@@ -264,6 +267,28 @@ class Run:
             weights=float(weights.abs().max()),
         )
 
+    def lens(
+        self, session: Session, next_id: int | None, cancelled: Callable[[], bool] = _never
+    ) -> Lens:
+        """The logit lens at every position of a session of this run that is not empty.
+
+        `next_id` is the token that follows its last one, if any does. Positions that the latest
+        lens had under the same tokens are taken from it.
+
+        Raises:
+            CancelledError: `cancelled` said so.
+        """
+        known, start = None, 0
+        if self._lens is not None and self.conditions.append_only:
+            known, start = self._lens[1], _n_known(*self._lens, session.token_ids, next_id)
+        if known is not None and start == len(session):
+            return known.head(start)
+        lens = read_lens(self.model, session, self.conditions, next_id, start, cancelled)
+        if known is not None and start:
+            lens = known.head(start).append(lens)
+        self._lens = session.token_ids, lens
+        return lens
+
     @property
     def cache_bytes(self) -> int:
         """Bytes of the cache's rows in use."""
@@ -292,3 +317,17 @@ class Run:
                 block, first[layer, :, rows] = condense(weights, size)
                 peaks[layer, :, rows, : block.shape[-1]] = block
         return frozen(peaks), frozen(first)
+
+
+def _n_known(
+    known_ids: NDArray[np.int64], lens: Lens, token_ids: NDArray[np.int64], next_id: int | None
+) -> int:
+    """At how many positions a lens answers for other tokens too, and follows the same one."""
+    shorter = min(len(known_ids), len(token_ids))
+    differs = np.flatnonzero(known_ids[:shorter] != token_ids[:shorter])
+    n_common = int(differs[0]) if len(differs) else shorter
+    if not n_common:
+        return 0
+    wanted = int(token_ids[n_common]) if n_common < len(token_ids) else next_id
+    followed = int(lens.target[n_common - 1]) if lens.follows[n_common - 1] else None
+    return n_common if wanted == followed else n_common - 1

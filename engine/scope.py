@@ -11,6 +11,7 @@ from engine.cell import CellArithmetic, cell_arithmetic
 from engine.conditions import Conditions
 from engine.document import Document
 from engine.errors import ContextFullError, EngineError
+from engine.lens import Lens
 from engine.loading import Loaded
 from engine.reading import CacheCheck, Focus, Look, Reading, Reason
 from engine.readouts import checks, head_roles
@@ -147,6 +148,20 @@ class Scope:
         focus = reading.focus
         weights = self._run.head_weights(focus.layer, focus.head, reading.n_tokens)
         return cell_arithmetic(reading, key, weights)
+
+    def lens(self, reading: Reading, cancelled: Cancelled = _never) -> Lens | None:
+        """What the model would answer after each of its layers, at every position of a reading.
+
+        None for an empty text, and for a reading of another model or other conditions.
+
+        Raises:
+            CancelledError: `cancelled` said so.
+        """
+        is_here = reading.info is self.info and reading.conditions == self._run.conditions
+        if not is_here or not reading.n_tokens:
+            return None
+        after = reading.document.token_ids[reading.n_fallen + reading.n_tokens :]
+        return self._run.lens(reading.session, after[0] if after else None, cancelled)
 
     # The answer
 

@@ -186,6 +186,9 @@ class Spy:
         assert rows.stop - rows.start == weights.shape[1]
         self.blocks.setdefault(layer, []).append(weights.clone())
 
+    def keep_residual(self, depth: int, residual: Tensor) -> None:
+        """Not asked."""
+
     def weights(self, n_keys: int) -> NDArray[np.float32]:
         """All weights of the pass [L, H, T, S]; what was not computed is 0."""
         layers = []
