@@ -169,6 +169,7 @@ class MainWindow(QMainWindow):
         dock = QDockWidget(panel.title)
         dock.setObjectName(f"dock_{panel.name}")
         dock.setWidget(panel)
+        dock.visibilityChanged.connect(panel.set_in_front)
         self._docks[panel.name] = dock
         return dock
 

@@ -34,10 +34,21 @@ class Panel(QWidget):
         self.setAccessibleDescription(self.help)
         self._drawn: View | None = None
         self._waiting: View | None = None
+        self._is_behind = False
+
+    @property
+    def is_seen(self) -> bool:
+        """Whether the panel is on the window and not behind another one's tab."""
+        return self.isVisible() and not self._is_behind
+
+    def set_in_front(self, is_in_front: bool) -> None:  # noqa: FBT001 - a dock's signal
+        """Take up the word of the dock: for Qt a panel behind another's tab is visible too."""
+        self._is_behind = not is_in_front
+        self._catch_up()
 
     def show_view(self, view: View) -> None:
         """Draw now if the panel can be seen, else when it next can."""
-        if not self.isVisible():
+        if not self.is_seen:
             self._waiting = view
             return
         self._waiting = None
@@ -48,7 +59,10 @@ class Panel(QWidget):
     def showEvent(self, event: QShowEvent) -> None:
         """Catch up on what happened while the panel was hidden."""
         super().showEvent(event)
-        if self._waiting is not None:
+        self._catch_up()
+
+    def _catch_up(self) -> None:
+        if self._waiting is not None and self.is_seen:
             self.show_view(self._waiting)
 
     @abstractmethod

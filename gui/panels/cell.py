@@ -53,7 +53,7 @@ class CellPanel(Panel):
         self.setFocusProxy(self.view)
         # Later, for a panel may be shown or hidden while the store is telling.
         self._tell_soon = QTimer(self, singleShot=True, interval=0)
-        self._tell_soon.timeout.connect(lambda: self.wish(WantCell(self.isVisible())))
+        self._tell_soon.timeout.connect(lambda: self.wish(WantCell(self.is_seen)))
         self._head = QHBoxLayout()
         self._head.addWidget(self.heading, 1)
         self._head.addWidget(self.copy_button)
@@ -73,6 +73,11 @@ class CellPanel(Panel):
     def hideEvent(self, event: QHideEvent) -> None:
         """Nobody looks any more."""
         super().hideEvent(event)
+        self._tell_soon.start()
+
+    def set_in_front(self, is_in_front: bool) -> None:  # noqa: FBT001
+        """The same, where panels share a place."""
+        super().set_in_front(is_in_front)
         self._tell_soon.start()
 
     def draw(self, view: View, previous: View | None) -> None:
