@@ -187,7 +187,7 @@ def _weight(opened: OpenedCell, cell: CellArithmetic) -> Stage:
             below,
             f"{exact(cell.score)} − row maximum {exact(cell.row_maximum)}",
         ),
-        Term("exp", power, f"exp({exact(below)})"),
+        Term("exp", power, f"exponential, exp({exact(below)})"),
         row("exp(score − row maximum)", "exp(score − maximum)", cell.exponentials),
         Term(
             f"÷ row sum {short(cell.row_sum)} = weight",

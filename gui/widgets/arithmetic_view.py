@@ -68,16 +68,16 @@ class ArithmeticView(QAbstractScrollArea):
         self._lay_out()
 
     def set_stages(self, stages: Sequence[Stage]) -> None:
-        """Show these; the place in them stays where the rows are the same ones."""
+        """Show these; the place in them stays where the rows above it are of the same kinds."""
         before = [type(placed.item) for placed in self._placed]
         self._stages, self._sentence = tuple(stages), ""
         self._hovered = None
         self._lay_out()
-        if before != [type(placed.item) for placed in self._placed]:
-            self._current = None
-        elif self._current is not None:
+        if self._current is not None:
             row, index = self._current
-            self._current = row, min(index, len(self._placed[row].item) - 1)
+            above = [type(placed.item) for placed in self._placed[: row + 1]]
+            stays = before[: row + 1] == above
+            self._current = (row, min(index, len(self._placed[row].item) - 1)) if stays else None
         self._tell()
 
     def set_empty(self, sentence: str) -> None:
