@@ -15,7 +15,7 @@ from engine.errors import CancelledError, ConfigError, ContextFullError, EngineE
 from engine.reading import CacheCheck, Look, Reading
 from gui import wishes
 from gui.messages import Messages
-from gui.state import OpenedCell, Selection, Store
+from gui.state import OpenedCell, OpenedLens, Selection, Store
 from gui.worker import Cancelled, EngineThread, Job
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 # Jobs that go on from wherever the text stands; those before them must be done first.
 _RELATIVE = frozenset({"step", "back"})
 # Questions on what is shown: anything that changes it makes them void.
-_CHECK = frozenset({"check", "cell"})
+_CHECK = frozenset({"check", "cell", "lens"})
 _EDIT = _CHECK | {"edit", "step", "back", "go"}
 _SETTLE_MS = 250  # how long nothing must happen before the full pass is worth its time
 _SENTENCE_ENDS = (b".", b"!", b"?")
@@ -113,6 +113,11 @@ class Controller(QObject):
     def _(self, wish: wishes.WantCell) -> None:
         self._store.update(wants_cell=wish.wanted)
         self._open_cell()
+
+    @fulfil.register
+    def _(self, wish: wishes.WantLens) -> None:
+        self._store.update(wants_lens=wish.wanted)
+        self._open_lens()
 
     @fulfil.register
     def _(self, _wish: wishes.Step) -> None:
@@ -299,6 +304,7 @@ class Controller(QObject):
     def _settle(self) -> None:
         """See to what comes when nothing else is to be done."""
         self._open_cell()
+        self._open_lens()
         state = self._store.state
         if self._tickets or state.playing:
             return
@@ -326,6 +332,25 @@ class Controller(QObject):
         state = self._store.state
         if opened.answers(state.reading, state.selection.key):
             self._store.update(cell=opened, stale=bool(self._tickets))
+        self._settle()
+
+    def _open_lens(self) -> None:
+        """Ask for what each layer would answer, if somebody looks at it."""
+        state = self._store.state
+        reading, opened = state.reading, state.lens
+        awaited = {kind for kind, _show in self._tickets.values()}
+        if not state.wants_lens or reading is None or awaited - {"check"}:
+            return
+        if opened is not None and opened.answers(reading):
+            return
+        self._check_soon.stop()
+        work = self._on_scope(lambda scope, void: OpenedLens(reading, scope.lens(reading, void)))
+        self._submit(Job("lens", work, frozenset({"check"})), self._show_lens)
+
+    def _show_lens(self, opened: OpenedLens) -> None:
+        state = self._store.state
+        if state.reading is not None and opened.answers(state.reading):
+            self._store.update(lens=opened, stale=bool(self._tickets))
         self._settle()
 
     def _check_cache(self) -> None:

@@ -7,6 +7,7 @@ from PySide6.QtCore import QObject, Signal
 
 from engine.cell import CellArithmetic
 from engine.conditions import Conditions
+from engine.lens import Lens
 from engine.reading import CacheCheck, Reading
 from engine.readouts import Role
 from engine.sampling import Sampling
@@ -69,6 +70,29 @@ class OpenedCell:
         return self.reading is reading and self.key == key
 
 
+@dataclass(frozen=True, eq=False)
+class OpenedLens:
+    """What each layer would answer, and the reading that it was asked for."""
+
+    reading: Reading
+    lens: Lens | None  # None for an empty text
+
+    def answers(self, reading: Reading) -> bool:
+        """Whether it is true of this reading too: the same tokens, read in the same way."""
+        return self._question(self.reading) == self._question(reading)
+
+    @staticmethod
+    def _question(reading: Reading) -> tuple[object, ...]:
+        seen = slice(reading.n_fallen, reading.cursor + 1)  # and the token that follows
+        return (
+            id(reading.info),
+            reading.cursor,
+            reading.document.token_ids[seen],
+            reading.conditions,
+            reading.use_cache,
+        )
+
+
 @dataclass(frozen=True)
 class State:
     """Everything that can change while the window is open."""
@@ -81,6 +105,8 @@ class State:
     selection: Selection = field(default_factory=Selection)
     wants_cell: bool = False  # whether somebody looks at the arithmetic of the selected weight
     cell: OpenedCell | None = None
+    wants_lens: bool = False  # whether somebody looks at what each layer would answer
+    lens: OpenedLens | None = None
     pointed: tuple[int, int] | None = None  # the query and key under the mouse, in one head
     mask: MaskChoice = field(default_factory=MaskChoice)
     use_cache: bool = True

@@ -45,6 +45,13 @@ class WantCell:
 
 
 @dataclass(frozen=True)
+class WantLens:
+    """Somebody looks at what each layer would answer, or no longer does."""
+
+    wanted: bool
+
+
+@dataclass(frozen=True)
 class Step:
     """One token further."""
 
@@ -124,6 +131,7 @@ Wish = (
     | SelectPosition
     | PointAt
     | WantCell
+    | WantLens
     | Step
     | StepBack
     | GoTo

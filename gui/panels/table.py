@@ -6,6 +6,7 @@ from gui.panels.cell import CellPanel
 from gui.panels.checks import ChecksPanel
 from gui.panels.head import HeadPanel
 from gui.panels.heads import HeadsPanel
+from gui.panels.lens import LensPanel
 from gui.panels.loss import LossPanel
 from gui.panels.mask import MaskPanel
 from gui.panels.next_token import NextTokenPanel
@@ -19,6 +20,7 @@ PANELS: tuple[tuple[type[Panel], str], ...] = (
     (HeadPanel, "center"),
     (NextTokenPanel, "right"),
     (LossPanel, "right tab"),
+    (LensPanel, "right tab"),
     (MaskPanel, "right tab"),
     (CellPanel, "right tab"),
     (CachePanel, "right low tab"),

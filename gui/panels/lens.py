@@ -1,0 +1,170 @@
+"""What the model would answer after each of its layers, at every position."""
+
+from typing import ClassVar
+
+from PySide6.QtCore import QTimer
+from PySide6.QtGui import QHideEvent, QShowEvent
+from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QPushButton, QVBoxLayout
+
+from engine.lens import Lens
+from engine.reading import Reading
+from gui.panels.absence import absence
+from gui.panels.base import Panel
+from gui.theme import Theme
+from gui.view import View
+from gui.widgets.check_line import CheckLine
+from gui.widgets.fitting_label import FittingLabel, font_of
+from gui.widgets.lens_grid import LensGrid
+from gui.widgets.lens_text import LensTable
+from gui.widgets.token_text import display
+from gui.widgets.verdict import verdict_of
+from gui.widgets.wrapping_label import WrappingLabel
+from gui.wishes import SelectPosition, WantLens
+
+WAITING = "The lens is being worked out."
+POST_NORM = (
+    "This model norms after each part and has no final norm, so each row goes to the output "
+    "matrix as it is."
+)
+_WIDTHS = {
+    "Tokens": "Columns wide enough to read the top tokens; scroll for the others.",
+    "All": "All positions at once, as shades.",
+}
+_TOLD_LINES = 2
+
+
+class LensPanel(Panel):
+    """A grid of depths × positions, and a line that proves its last row; asks while it is seen."""
+
+    name: ClassVar[str] = "lens"
+    title: ClassVar[str] = "Logit lens"
+    help: ClassVar[str] = (
+        "What the model would answer if it stopped after each layer: the residual there through "
+        "the final norm and the output matrix."
+    )
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.heading, self.told = FittingLabel(), FittingLabel()
+        self.told.set_max_lines(_TOLD_LINES)
+        self.told.setAccessibleName("The cell that is pointed at")
+        self.note = WrappingLabel()
+        self.grid = LensGrid()
+        self.check = CheckLine()
+        self.widths = QButtonGroup(self)
+        self._table: LensTable | None = None
+        self._place()
+        self.setFocusProxy(self.grid)
+        self.grid.position_requested.connect(lambda at: self.wish(SelectPosition(at)))
+        self.grid.pointed.connect(self._explain)
+        self.widths.idClicked.connect(lambda index: self.grid.set_shows_all(bool(index)))
+        # Later, for a panel may be shown or hidden while the store is telling.
+        self._tell_soon = QTimer(self, singleShot=True, interval=0)
+        self._tell_soon.timeout.connect(lambda: self.wish(WantLens(self.is_seen)))
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Ask for the lens."""
+        super().showEvent(event)
+        self._tell_soon.start()
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        """Nobody looks any more."""
+        super().hideEvent(event)
+        self._tell_soon.start()
+
+    def set_in_front(self, is_in_front: bool) -> None:  # noqa: FBT001
+        """The same, where panels share a place."""
+        super().set_in_front(is_in_front)
+        self._tell_soon.start()
+
+    def draw(self, view: View, previous: View | None) -> None:
+        """Show the lens that the view has; dimmed while it is not the shown text's."""
+        if not view.state.wants_lens:
+            self._tell_soon.start()
+        if previous is None or view.theme is not previous.theme:
+            self._dress(view.theme)
+        opened = view.state.lens
+        missing = absence(view, "what each layer would answer")
+        lens = None if opened is None or missing else opened.lens
+        if opened is None or lens is None:
+            self._show_nothing(missing or WAITING)
+            return
+        if self._table is None or self._table.lens is not lens:
+            self._show_lens(opened.reading, lens)
+        is_shown = view.reading is not None and opened.answers(view.reading)
+        self.grid.set_stale(view.state.stale or not is_shown)
+        last = len(lens) - 1
+        self._show_position(last if view.query is None else min(view.query, last))
+
+    # Drawing
+
+    def _show_nothing(self, sentence: str) -> None:
+        self._table = None
+        for widget in (self.heading, self.told, self.note, self.check):
+            widget.hide()
+        for button in self.widths.buttons():
+            button.hide()
+        self.grid.set_empty(sentence)
+        self.setAccessibleDescription(f"{self.help} {sentence}")
+
+    def _show_lens(self, reading: Reading, lens: Lens) -> None:
+        tokens = reading.document.tokens[reading.n_fallen : reading.cursor]
+        labels = tuple(map(display, tokens))
+        self._table = LensTable(lens, labels, tokens, reading.info.vocabulary)
+        self.note.say("" if lens.has_final_norm else POST_NORM)
+        self.check.show_check(
+            verdict_of(lens.difference <= Lens.TOLERANCE),
+            ("last row = the model's output", "last row = output", "= output"),
+            f"± {lens.difference:.1g}" if lens.difference else "± 0",
+            "The last row comes from an extra pass through the same function; the figure is its "
+            "largest difference of any logit from the shown pass; at most "
+            f"{Lens.TOLERANCE:g} is right.",
+        )
+        for widget in (self.heading, self.told, self.check, *self.widths.buttons()):
+            widget.show()
+        self.grid.set_table(self._table)
+
+    def _show_position(self, position: int) -> None:
+        self.grid.set_position(position)
+        if self._table is not None:
+            self.heading.set_wordings(*self._table.headline(position))
+            parts = (self._table.spoken(position), self.check.text(), self.note.text())
+            self.setAccessibleDescription(" ".join(filter(None, parts)))
+
+    def _explain(self, depth: int, position: int) -> None:
+        table = self._table
+        if table is not None and position < len(table.lens) and depth <= table.lens.n_layer:
+            self.told.set_wordings(*table.describe(depth, position))
+
+    def _dress(self, theme: Theme) -> None:
+        unit = theme.unit
+        self.grid.set_theme(theme)
+        self.heading.set_look(theme, theme.text, bold=True)
+        self.told.set_look(theme, theme.text)
+        self.note.set_look(theme.font_axis, theme.text_dim)
+        self.check.set_theme(theme)
+        for button in self.widths.buttons():
+            button.setFont(font_of(self, theme.font_axis))
+        self._column.setContentsMargins(2 * unit, unit, 2 * unit, unit)
+        for layout in (self._column, self._head):
+            layout.setSpacing(unit)
+
+    # Layout
+
+    def _place(self) -> None:
+        self._head = QHBoxLayout()
+        self._head.addWidget(self.heading, 1)
+        for index, (text, tip) in enumerate(_WIDTHS.items()):
+            button = QPushButton(text)
+            button.setCheckable(True)
+            button.setChecked(index == 0)
+            button.setToolTip(tip)
+            button.setAccessibleDescription(tip)
+            self.widths.addButton(button, index)
+            self._head.addWidget(button)
+        self._column = QVBoxLayout(self)
+        self._column.addLayout(self._head)
+        self._column.addWidget(self.grid, 1)
+        self._column.addWidget(self.told)
+        self._column.addWidget(self.note)
+        self._column.addWidget(self.check)
