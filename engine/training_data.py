@@ -99,8 +99,9 @@ class TrainingData:
         """Random windows [count, length + 1] to learn from at one step: inputs and last target.
 
         They depend on `seed` and `step` alone, so a training that is taken up again draws what
-        it would have drawn. In a share of them a passage is written a second time over what
-        followed, so that looking back for an earlier copy pays.
+        it would have drawn. In a share of them a passage comes again, so that looking back for
+        an earlier copy pays; in half of these its tokens are shuffled first and fill the whole
+        window again and again, so that nothing but the copy tells what comes next.
         """
         random = np.random.default_rng((seed, step))
         starts = random.integers(0, len(self.training) - length, size=count)
@@ -123,11 +124,20 @@ def _encode(texts: Sequence[str], tokenizer: Tokenizer) -> IntArray:
 
 
 def _repeat(window: IntArray, random: np.random.Generator) -> None:
-    """Copy a random passage of the window to a random later place in it."""
+    """Copy a random passage of the window to a random later place in it, or fill it with one.
+
+    Half of the passages keep their order and are copied once. The tokens of the others are
+    shuffled and tiled over the window: only copying predicts them, and it pays at every token
+    from the second time on, which is what makes heads learn it early.
+    """
     longest = len(window) // 2
     if longest <= SHORTEST_REPEAT:
         return
     size = int(random.integers(SHORTEST_REPEAT, longest + 1))
     source = int(random.integers(0, len(window) - 2 * size + 1))
+    passage = window[source : source + size].copy()
+    if random.random() < 0.5:
+        window[:] = np.resize(random.permutation(passage), len(window))
+        return
     target = int(random.integers(source + size, len(window) - size + 1))
-    window[target : target + size] = window[source : source + size].copy()
+    window[target : target + size] = passage
