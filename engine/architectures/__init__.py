@@ -8,14 +8,17 @@ import re
 import torch
 from torch import Tensor
 
-from engine.architectures import gpt2
+from engine.architectures import gpt2, llama
 from engine.architectures._architecture import Architecture, Settings
 from engine.checkpoints.raw import RawCheckpoint
 from engine.config import ModelConfig
 from engine.errors import CheckpointError, ConfigError
 from engine.model import Transformer
 
-ARCHITECTURES: tuple[Architecture, ...] = (gpt2.ARCHITECTURE,)
+ARCHITECTURES: tuple[Architecture, ...] = (
+    gpt2.ARCHITECTURE,
+    llama.ARCHITECTURE,
+)
 
 _LAYER = re.compile(r"^blocks\.(\d+)\.")
 _READABLE = (torch.float32, torch.float16, torch.bfloat16)

@@ -23,6 +23,9 @@ _ACTIVATIONS: dict[str, Activation] = {
     "relu": "relu",
 }
 
+# A damaged file must not make anyone list more layers than a model has.
+_DEEPEST = 4096
+
 Reshape = Callable[[Tensor, ModelConfig], Tensor]
 
 
@@ -46,12 +49,30 @@ class Settings:
             raise ConfigError(f"{name} = {value!r} should be a whole number.")
         return value
 
+    def whole_or_none(self, name: str, default: int) -> int:
+        """A whole number, 0 for null: here null says something else than leaving it out."""
+        return (
+            0 if name in self._values and self._values[name] is None else self.whole(name, default)
+        )
+
+    def depth(self, name: str) -> int:
+        """A number of layers."""
+        n_layer = self.whole(name)
+        if not 1 <= n_layer <= _DEEPEST:
+            raise ConfigError(f"{name} = {n_layer} is not possible; 1 to {_DEEPEST} layers are.")
+        return n_layer
+
     def number(self, name: str, default: float | None = None) -> float:
         """A finite number."""
         value = self._get(name, default)
         if type(value) not in (int, float) or not abs(value) < math.inf:
             raise ConfigError(f"{name} = {value!r} should be a number.")
         return float(value)
+
+    def number_or_none(self, name: str, default: float) -> float:
+        """A finite number, 0 for null: here null says something else than leaving it out."""
+        is_null = name in self._values and self._values[name] is None
+        return 0.0 if is_null else self.number(name, default)
 
     def flag(self, name: str, *, default: bool) -> bool:
         """True or false."""
@@ -66,6 +87,31 @@ class Settings:
         if type(value) is not str:
             raise ConfigError(f"{name} = {value!r} should be a word.")
         return value
+
+    def words(self, name: str) -> list[str]:
+        """A list of strings; an empty one where it is left out."""
+        values = self.rows(name)
+        if not all(type(value) is str for value in values):
+            raise ConfigError(f"{name} = {values!r} should be a list of words.")
+        return values
+
+    def rows(self, name: str) -> list[Any]:
+        """A list; an empty one where it is left out."""
+        values = self._get(name, [])
+        if type(values) is not list:
+            raise ConfigError(f"{name} = {values!r} should be a list.")
+        return values
+
+    def table(self, name: str) -> "Settings":
+        """Settings inside of a setting; empty where it is left out."""
+        values = self._get(name, {})
+        if type(values) is not dict:
+            raise ConfigError(f"{name} = {values!r} should hold settings by name.")
+        return Settings(values)
+
+    def __bool__(self) -> bool:
+        """Whether there are any."""
+        return bool(self._values)
 
     def activation(self, name: str, default: str | None = None) -> Activation:
         """The bend of the MLP, by our name."""

@@ -12,7 +12,7 @@ def _config_from(settings: Settings) -> ModelConfig:
     is_scaled = settings.flag("scale_attn_weights", default=True)
     return ModelConfig(
         vocab_size=settings.whole("vocab_size"),
-        n_layer=settings.whole("n_layer"),
+        n_layer=settings.depth("n_layer"),
         n_head=settings.whole("n_head"),
         d_model=settings.whole("n_embd"),
         d_ff=settings.whole("n_inner", 0),
