@@ -8,7 +8,11 @@ import re
 import torch
 from torch import Tensor
 
-from engine.architectures import gpt2, llama
+from engine.architectures import (
+    gpt2,
+    llama,
+    mistral,
+)
 from engine.architectures._architecture import Architecture, Settings
 from engine.checkpoints.raw import RawCheckpoint
 from engine.config import ModelConfig
@@ -18,6 +22,7 @@ from engine.model import Transformer
 ARCHITECTURES: tuple[Architecture, ...] = (
     gpt2.ARCHITECTURE,
     llama.ARCHITECTURE,
+    mistral.ARCHITECTURE,
 )
 
 _LAYER = re.compile(r"^blocks\.(\d+)\.")
