@@ -12,6 +12,7 @@ from engine.architectures import (
     gpt2,
     llama,
     mistral,
+    qwen2,
 )
 from engine.architectures._architecture import Architecture, Settings
 from engine.checkpoints.raw import RawCheckpoint
@@ -23,6 +24,7 @@ ARCHITECTURES: tuple[Architecture, ...] = (
     gpt2.ARCHITECTURE,
     llama.ARCHITECTURE,
     mistral.ARCHITECTURE,
+    qwen2.ARCHITECTURE,
 )
 
 _LAYER = re.compile(r"^blocks\.(\d+)\.")
