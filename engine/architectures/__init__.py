@@ -13,6 +13,7 @@ from engine.architectures import (
     llama,
     mistral,
     qwen2,
+    qwen3,
 )
 from engine.architectures._architecture import Architecture, Settings
 from engine.checkpoints.raw import RawCheckpoint
@@ -25,6 +26,7 @@ ARCHITECTURES: tuple[Architecture, ...] = (
     llama.ARCHITECTURE,
     mistral.ARCHITECTURE,
     qwen2.ARCHITECTURE,
+    qwen3.ARCHITECTURE,
 )
 
 _LAYER = re.compile(r"^blocks\.(\d+)\.")
