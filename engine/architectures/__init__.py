@@ -10,6 +10,7 @@ from torch import Tensor
 
 from engine.architectures import (
     gpt2,
+    gpt_neox,
     llama,
     mistral,
     qwen2,
@@ -27,6 +28,7 @@ ARCHITECTURES: tuple[Architecture, ...] = (
     mistral.ARCHITECTURE,
     qwen2.ARCHITECTURE,
     qwen3.ARCHITECTURE,
+    gpt_neox.ARCHITECTURE,
 )
 
 _LAYER = re.compile(r"^blocks\.(\d+)\.")
