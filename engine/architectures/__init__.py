@@ -10,6 +10,7 @@ from torch import Tensor
 
 from engine.architectures import (
     gpt2,
+    gpt_neo,
     gpt_neox,
     llama,
     mistral,
@@ -29,6 +30,7 @@ ARCHITECTURES: tuple[Architecture, ...] = (
     qwen2.ARCHITECTURE,
     qwen3.ARCHITECTURE,
     gpt_neox.ARCHITECTURE,
+    gpt_neo.ARCHITECTURE,
 )
 
 _LAYER = re.compile(r"^blocks\.(\d+)\.")
