@@ -14,6 +14,7 @@ from engine.architectures import (
     gpt_neox,
     llama,
     mistral,
+    olmo2,
     qwen2,
     qwen3,
 )
@@ -31,6 +32,7 @@ ARCHITECTURES: tuple[Architecture, ...] = (
     qwen3.ARCHITECTURE,
     gpt_neox.ARCHITECTURE,
     gpt_neo.ARCHITECTURE,
+    olmo2.ARCHITECTURE,
 )
 
 _LAYER = re.compile(r"^blocks\.(\d+)\.")
