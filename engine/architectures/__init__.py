@@ -15,6 +15,7 @@ from engine.architectures import (
     llama,
     mistral,
     olmo2,
+    phi3,
     qwen2,
     qwen3,
 )
@@ -33,6 +34,7 @@ ARCHITECTURES: tuple[Architecture, ...] = (
     gpt_neox.ARCHITECTURE,
     gpt_neo.ARCHITECTURE,
     olmo2.ARCHITECTURE,
+    phi3.ARCHITECTURE,
 )
 
 _LAYER = re.compile(r"^blocks\.(\d+)\.")
