@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from engine.architectures import (
+    gemma2,
     gpt2,
     gpt_neo,
     gpt_neox,
@@ -35,6 +36,7 @@ ARCHITECTURES: tuple[Architecture, ...] = (
     gpt_neo.ARCHITECTURE,
     olmo2.ARCHITECTURE,
     phi3.ARCHITECTURE,
+    gemma2.ARCHITECTURE,
 )
 
 _LAYER = re.compile(r"^blocks\.(\d+)\.")
