@@ -10,6 +10,7 @@ from torch import Tensor
 
 from engine.architectures import (
     gemma2,
+    gemma3,
     gpt2,
     gpt_neo,
     gpt_neox,
@@ -37,6 +38,7 @@ ARCHITECTURES: tuple[Architecture, ...] = (
     olmo2.ARCHITECTURE,
     phi3.ARCHITECTURE,
     gemma2.ARCHITECTURE,
+    gemma3.ARCHITECTURE,
 )
 
 _LAYER = re.compile(r"^blocks\.(\d+)\.")
