@@ -31,6 +31,7 @@ class Family:
     modules: Mapping[str, str]
     constants: Mapping[str, Any] = field(default_factory=dict)
     changes: Mapping[str, Change] = field(default_factory=dict)
+    partly_rotated: bool = False  # whether some features of a head may know no position
     # Gemma's largest model, told by its depth, scales scores by its width per head.
     scaled_by_width_at: int | None = None
 
@@ -179,5 +180,6 @@ FAMILIES: Mapping[str, Family] = {
         | {"rope.scaling.original_context_length": "original_max_position_embeddings"},
         modules=_MODULES | _FUSED,
         constants={"hidden_act": "silu"},
+        partly_rotated=True,
     ),
 }

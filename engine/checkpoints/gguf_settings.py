@@ -99,8 +99,12 @@ def settings_of(
     if family.scaled_by_width_at is not None:
         big = own.whole("block_count") == family.scaled_by_width_at
         settings["query_pre_attn_scalar"] = width_per_head if big else head_dim
+    if "head_dim" in family.settings.values():
+        settings["head_dim"] = head_dim
     n_rotated = own.whole("rope.dimension_count", head_dim)
-    if n_rotated != head_dim:
+    if n_rotated != head_dim and not family.partly_rotated:
+        raise own.wrong("rope.dimension_count", n_rotated, f"should be {head_dim}, all of a head")
+    if family.partly_rotated:
         settings["partial_rotary_factor"] = n_rotated / head_dim
     scaling = _rope_scaling(header, own, n_rotated, numbers)
     return settings if scaling is None else {**settings, "rope_scaling": scaling}

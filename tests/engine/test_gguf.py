@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from engine.checkpoints.gguf import is_gguf, read
 from engine.errors import CheckpointError, EngineError
+from engine.loading import load
 from tests.engine.gguf_files import (
     HEAD_DIM,
     KINDS,
@@ -156,6 +157,7 @@ COMMON_THERE = {
     "hidden_size": 48,
     "intermediate_size": 96,
     "num_attention_heads": 4,
+    "head_dim": 12,
     "tie_word_embeddings": True,
     **TOKENIZER,
     **NO_BIAS,
@@ -182,13 +184,6 @@ SETTINGS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
         "llama",
         COMMON | ROTARY | {"attention.head_count_kv": [2, 2]},
         COMMON_THERE | ROTARY_THERE | {"model_type": "llama", "hidden_act": "silu"},
-    ),
-    "a part of each head turns": (
-        "llama",
-        COMMON | ROTARY | {"rope.dimension_count": 6},
-        COMMON_THERE
-        | ROTARY_THERE
-        | {"model_type": "llama", "hidden_act": "silu", "partial_rotary_factor": 0.5},
     ),
     "positions stretched evenly": (
         "llama",
@@ -288,7 +283,11 @@ SETTINGS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
         "phi3",
         COMMON
         | ROTARY
-        | {"attention.sliding_window": 32, "rope.scaling.original_context_length": 16},
+        | {
+            "attention.sliding_window": 32,
+            "rope.scaling.original_context_length": 16,
+            "rope.dimension_count": 9,
+        },
         COMMON_THERE
         | ROTARY_THERE
         | {
@@ -296,6 +295,7 @@ SETTINGS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
             "hidden_act": "silu",
             "sliding_window": 32,
             "original_max_position_embeddings": 16,
+            "partial_rotary_factor": 0.75,
         },
     ),
 }
@@ -436,6 +436,74 @@ def test_a_tensor_that_the_family_has_no_place_for_keeps_its_name(tmp_path: Path
     assert "blk.0.attn_sinks.weight" in raw.tensors
 
 
+# The whole model
+
+
+def _rms(x: NDArray[np.float64], weight: NDArray[Any]) -> NDArray[np.float64]:
+    return x / np.sqrt((x**2).mean(-1, keepdims=True) + 1e-5) * weight
+
+
+def _turned(x: NDArray[np.float64], theta: float) -> NDArray[np.float64]:
+    """Turn feature i with feature i + D/2 [T, H, D], as a complex number."""
+    half = x.shape[-1] // 2
+    pairs = x[..., :half] + 1j * x[..., half:]
+    angle = np.arange(len(x))[:, None] * theta ** (-np.arange(half) / half)
+    turned = pairs * np.exp(1j * angle)[:, None]
+    return np.concatenate((turned.real, turned.imag), -1)
+
+
+def llama_logits(
+    weights: dict[str, NDArray[np.float32]], token_ids: list[int]
+) -> NDArray[np.float64]:
+    """The toy model in plain numpy and float64 [T, V]."""
+    w = {name.removesuffix(".weight"): numbers.astype(float) for name, numbers in weights.items()}
+    x = w["token_embd"][token_ids]
+    n = len(token_ids)
+    for layer in range(2):
+        own = {name.split(".")[-1]: w[name] for name in w if name.startswith(f"blk.{layer}.")}
+        h = _rms(x, own["attn_norm"])
+        q = _turned((h @ own["attn_q"].T).reshape(n, 4, HEAD_DIM), 500.0)
+        k = _turned((h @ own["attn_k"].T).reshape(n, 2, HEAD_DIM), 500.0)
+        v = (h @ own["attn_v"].T).reshape(n, 2, HEAD_DIM)
+        mixed = np.zeros((n, 4, HEAD_DIM))
+        for head in range(4):
+            for query in range(n):
+                scores = k[: query + 1, head // 2] @ q[query, head] / np.sqrt(HEAD_DIM)
+                shares = np.exp(scores - scores.max())
+                mixed[query, head] = shares / shares.sum() @ v[: query + 1, head // 2]
+        x = x + mixed.reshape(n, -1) @ own["attn_output"].T
+        h = _rms(x, own["ffn_norm"])
+        gate = h @ own["ffn_gate"].T
+        x = x + (gate / (1 + np.exp(-gate)) * (h @ own["ffn_up"].T)) @ own["ffn_down"].T
+    return _rms(x, w["output_norm"]) @ w["token_embd"].T
+
+
+@pytest.mark.parametrize("kind", ["F32", "F16", "Q4_1", "Q8_0"])
+def test_a_models_logits_are_those_of_its_weights(tmp_path: Path, kind: str) -> None:
+    """Of the rounded ones, where the file holds rounded ones; q and k turned the right way."""
+    weights = {
+        name: package.quants.dequantize(*stored(numbers, KINDS[kind])).reshape(numbers.shape)
+        if numbers.ndim > 1
+        else numbers
+        for name, numbers in llama_weights().items()
+    }
+    token_ids = [5, 200, 17, 17, 90, 3, 250, 61]
+    loaded = load(write_llama(tmp_path / "toy.gguf", KINDS[kind]))
+    with torch.no_grad():
+        logits = loaded.model(torch.tensor(token_ids)).numpy()
+    assert np.allclose(logits, llama_logits(weights, token_ids), atol=1e-4)
+    assert loaded.info.name == "toy"
+    assert loaded.info.vocabulary[0] == b"<|end|>"
+
+
+def test_a_tensor_in_the_way_is_named(tmp_path: Path) -> None:
+    """A tensor in the way is named."""
+    weights = llama_weights() | {"blk.0.attn_sinks.weight": np.ones(4, np.float32)}
+    path = write_llama(tmp_path / "toy.gguf", weights=weights)
+    with pytest.raises(CheckpointError, match=r"'blk\.0\.attn_sinks\.weight'"):
+        load(path)
+
+
 # Bad files
 
 
@@ -563,6 +631,10 @@ BAD_METADATA: dict[str, tuple[dict[str, Any], str]] = {
     "heads that do not fit": (
         {"llama.attention.head_count": 6},
         "'blk.0.attn_q.weight' has 32 rows; its 6 heads need a multiple",
+    ),
+    "half a head that turns": (
+        {"llama.rope.dimension_count": 4},
+        "rope.dimension_count = 4 should be 8, all of a head",
     ),
     "wide keys": (
         {"llama.attention.key_length": 8, "llama.attention.value_length": 4},
