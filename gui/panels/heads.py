@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QSlider, QVBoxLayout
 
+from engine.reading import Reading
 from engine.readouts import ROLES, Role
 from engine.thumbnails import visible_bins
 from gui.panels.base import Panel
@@ -128,8 +129,7 @@ class HeadsPanel(Panel):
             and previous.state.display.leave_first_out == leave_out
         )
         changed = (thumbnails.changed_from, n_bins) if is_grown else None
-        visible = visible_bins(reading.conditions, thumbnails.n_tokens, thumbnails.bin_size)
-        self.atlas.set_thumbnails(peaks, visible, changed)
+        self.atlas.set_thumbnails(peaks, _visible(reading), changed)
 
     def _selected(self) -> tuple[int, int]:
         return (self._drawn.layer, self._drawn.head) if self._drawn else (0, 0)
@@ -169,6 +169,16 @@ class HeadsPanel(Panel):
     def _filter(self, place: int) -> None:
         ceiling = _ENTROPY_CEILING if self._role == "entropy" else 1.0
         self.wish(SetDisplay({"least": place / _SLIDER_STEPS * ceiling}))
+
+
+def _visible(reading: Reading) -> NDArray[np.bool_]:
+    """Which bins the mask lets through [R, R]; [L, R, R] where layers have their own windows."""
+    config, thumbnails = reading.info.config, reading.thumbnails
+    how = (reading.conditions, thumbnails.n_tokens, thumbnails.bin_size)
+    if not any(config.windows):
+        return visible_bins(*how)
+    by_window = {window: visible_bins(*how, window) for window in set(config.windows)}
+    return np.stack([by_window[window] for window in config.windows])
 
 
 def _with_first(peaks: NDArray[np.uint8], first: NDArray[np.uint8]) -> NDArray[np.uint8]:

@@ -117,7 +117,8 @@ class MaskPanel(Panel):
         for widget in (self.sinks_slider, self.sinks_field, self._labels[1]):
             widget.setVisible(choice == "first k + window")
         self.schema.set_visible_keys(schema(mask.conditions))
-        self.explanation.setText(explanation(mask.conditions))
+        own = own_windows(view.reading, mask.conditions)
+        self.explanation.setText(f"{explanation(mask.conditions)}{own}")
 
     def _choose(self, index: int) -> None:
         changes: dict[str, Any] = {"mask": CHOICES[index]}
@@ -307,6 +308,17 @@ def explanation(conditions: Conditions) -> str:
     first = f", and always the first {conditions.sinks}" if conditions.sinks else ""
     wide = " Wider than the schema." if conditions.window >= _N_SCHEMA else ""
     return f"Each query sees {last}{own}{first}.{wide}"
+
+
+def own_windows(reading: Reading | None, conditions: Conditions) -> str:
+    """What the model's own windows hide besides, in a sentence; nothing where there are none."""
+    windows = reading.info.config.windows if reading else ()
+    if not any(windows) or conditions.mask == "none":
+        return ""
+    narrow, n_layer = [window for window in windows if window], len(windows)
+    where = "every layer" if len(narrow) == n_layer else f"{len(narrow)} of {n_layer} layers"
+    last = f"{min(narrow):,}" if len(set(narrow)) == 1 else f"{min(narrow):,} to {max(narrow):,}"
+    return f" In {where} of this model a query never sees more than the last {last} positions."
 
 
 def cache_note(reading: Reading) -> str:

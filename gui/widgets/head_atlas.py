@@ -93,16 +93,17 @@ class HeadAtlas(QAbstractScrollArea):
     ) -> None:
         """Show peaks [L, H, R, B]: round(255 · sqrt(weight)) of the largest cell of each bin.
 
-        `visible` [R, B] says in which bins the mask lets any cell through; a bin that it does
-        not is drawn as masked, unless it holds a weight all the same. `changed_rows` (first,
-        after last) promises that all other rows are as they were, values and mask; None
-        promises nothing. The arrays are kept, not copied.
+        `visible` [R, B], or [L, R, B] where layers differ, says in which bins the mask lets any
+        cell through; a bin that it does not is drawn as masked, unless it holds a weight all the
+        same. `changed_rows` (first, after last) promises that all other rows are as they were,
+        values and mask; None promises nothing. The arrays are kept, not copied.
 
         Raises:
             ValueError: the shapes do not fit each other or the grid.
         """
         grid = (self._n_layer, self._n_head)
-        if peaks.ndim != 4 or peaks.shape[:2] != grid or peaks.shape[2:] != visible.shape:
+        wanted = peaks.shape[2:] if visible.ndim == 2 else (self._n_layer, *peaks.shape[2:])
+        if peaks.ndim != 4 or peaks.shape[:2] != grid or wanted != visible.shape:
             raise ValueError(
                 f"thumbnails {peaks.shape} must be {grid} × the bins of visible {visible.shape}."
             )
@@ -387,15 +388,20 @@ class HeadAtlas(QAbstractScrollArea):
         if layout is None:
             return
         rows, columns = self._spans(layout)
-        first, last = self._changed or (0, len(self._seen))
+        first, last = self._changed or (0, self._seen.shape[-2])
         top, bottom = _pixels_that_show(rows, first, last)
         if top == bottom:
             return
         low, high = int(rows.start[top]), int(rows.stop[bottom - 1])
         peaks = self._peaks[:, :, low:high].reshape(-1, high - low, self._peaks.shape[3])
+        seen = self._seen[..., low:high, :]
+        if seen.ndim == 3:
+            seen = seen.repeat(self._n_head, axis=0)
         if self._order is not None:
-            peaks = peaks[[layer * self._n_head + head for layer, head in self._order]]
-        shown = np.maximum(peaks, self._seen[low:high])  # visible: at least 1
+            places = [layer * self._n_head + head for layer, head in self._order]
+            peaks = peaks[places]
+            seen = seen[places] if seen.ndim == 3 else seen
+        shown = np.maximum(peaks, seen)  # visible: at least 1
         part = rows.part(top, bottom)
         index = pool(shown, Spans(part.start - low, part.stop - low), columns)
         self._fill(layout, top, bottom, self._coloured(index, top, bottom))

@@ -76,6 +76,25 @@ def test_the_masked_half_is_hatched_and_unlike_weight_0(atlas: HeadAtlas, theme:
     assert low == lookup_table(theme.weights_map)[0]
 
 
+@pytest.mark.parametrize("order", [None, [(1, 1), (0, 0), (1, 0), (0, 1)]])
+def test_layers_with_windows_of_their_own_are_hatched_by_themselves(
+    atlas: HeadAtlas, order: list[tuple[int, int]] | None
+) -> None:
+    """The same cell is masked in layer 1 and has weight 0 in layer 0, in any order."""
+    atlas.set_grid(2, 2)
+    causal = np.tri(4, dtype=bool)
+    atlas.set_thumbnails(
+        np.zeros((2, 2, 4, 4), np.uint8), np.stack([causal, causal & ~np.tri(4, k=-2, dtype=bool)])
+    )
+    atlas.set_order(order)
+    shown = colours(atlas)
+    for layer, head in np.ndindex(2, 2):
+        place = atlas.head_rect(layer, head)
+        low = int(shown[int(place.bottom()) - 2, int(place.left()) + 2])
+        hatched = low in (packed(LIGHT.masked), packed(LIGHT.hatch))
+        assert hatched == (layer == 1)
+
+
 def test_a_weight_above_the_mask_is_not_hidden(atlas: HeadAtlas) -> None:
     atlas.set_grid(1, 1)
     peaks = np.zeros((1, 1, 4, 4), np.uint8)

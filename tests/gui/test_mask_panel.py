@@ -10,7 +10,7 @@ from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
-from engine.conditions import Conditions
+from engine.conditions import Conditions, Mask
 from engine.reading import Look, Reading
 from engine.scope import Scope
 from gui.panels.mask import CHOICES, MaskPanel
@@ -247,6 +247,31 @@ def test_the_schema_is_the_mask(panel: MaskPanel, scope: Scope, theme: Theme) ->
         assert all(filled[query, key] == sees(query, key) for query, key in cells)
     assert "schema" in panel.schema.accessibleName().lower()
     assert "12 positions" in panel.schema.accessibleDescription()
+
+
+@pytest.mark.parametrize(
+    ("windows", "sentence"),
+    [
+        ((0, 5), "In 1 of 2 layers of this model a query never sees more than the last 5"),
+        ((5, 5), "In every layer of this model a query never sees more than the last 5"),
+        ((5, 9), "In every layer of this model a query never sees more than the last 5 to 9"),
+    ],
+)
+def test_a_models_own_windows_are_told_beside_the_mask(
+    panel: MaskPanel, scope: Scope, windows: tuple[int, ...], sentence: str
+) -> None:
+    """Until the mask is off, which lifts them too."""
+    reading = scope.go_to(1)
+    assert "of this model" not in _told(panel, reading)
+    config = replace(reading.info.config, windows=windows)
+    sliding = replace(reading, info=replace(reading.info, config=config))
+    assert sentence in _told(panel, sliding)
+    assert "of this model" not in _told(panel, sliding, mask="none")
+
+
+def _told(panel: MaskPanel, reading: Reading, mask: Mask = "causal") -> str:
+    show(panel, reading, MaskChoice(mask=mask))
+    return panel.explanation.text()
 
 
 def test_flipping_the_mask_shows_both_losses(panel: MaskPanel, scope: Scope) -> None:
