@@ -1,0 +1,585 @@
+"""The logit lens on screen: cells read off, clicked, reached by keys; hidden, it costs nothing."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PySide6.QtCore import QPointF, Qt
+from PySide6.QtGui import QColor
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QWidget
+from pytestqt.qtbot import QtBot
+
+import engine.scope
+from engine.conditions import Conditions
+from engine.lens import Lens
+from engine.loading import Loaded
+from engine.reading import Look, ModelInfo, Reading
+from engine.scope import Scope
+from engine.tokenizers import Characters
+from gui.panels.lens import POST_NORM, WAITING, LensPanel
+from gui.state import Display, OpenedLens, Selection
+from gui.theme import THEMES, Theme
+from gui.widgets.lens_grid import ink_on
+from gui.widgets.token_text import display
+from gui.wishes import EditText, GoTo, SelectPosition, SetMask, WantLens, Wish
+from tests.gui.picture_facts import colours, middle, point_at
+from tests.gui.tiny_scope import house, view_of
+from tests.gui.whole_window import WholeWindow, wait_until
+
+LEFT = Qt.MouseButton.LeftButton
+TEXT = "to be or not"
+LETTERS = "abcdefghijklmnopqrstuvwxyz "
+OPEN, CLOSE = "'\u2068", "\u2069'"
+
+
+@pytest.fixture
+def make_scope(tiny: Callable[..., Any]) -> Callable[..., Scope]:
+    """`make_scope(norm_placement="post")` has a small random model open on TEXT."""
+
+    def make(text: str = TEXT, **sizes: Any) -> Scope:
+        tokenizer = Characters(LETTERS)
+        wanted = {"vocab_size": tokenizer.vocab_size, "n_layer": 3, **sizes}
+        model = tiny("rotary", **wanted).model
+        with torch.no_grad():  # nearer to even, so that shades differ
+            for parameter in model.parameters():
+                parameter.mul_(0.6)
+        names = tuple(map(tokenizer.token_bytes, range(tokenizer.vocab_size)))
+        info = ModelInfo("tiny", "", model.config, 1, 0.0, names)
+        scope = Scope(Loaded(model, tokenizer, info))
+        scope.edit(text)
+        return scope
+
+    return make
+
+
+@pytest.fixture
+def scope(make_scope: Callable[..., Scope]) -> Scope:
+    """A model of three layers on TEXT."""
+    return make_scope()
+
+
+@pytest.fixture
+def window(qtbot: QtBot) -> QWidget:
+    """What holds the panel, as a dock does."""
+    widget = QWidget()
+    qtbot.addWidget(widget)
+    return widget
+
+
+@pytest.fixture
+def panel(window: QWidget) -> LensPanel:
+    """A shown panel, wide enough for all of TEXT."""
+    widget = LensPanel()
+    house(window, widget, 900, 380)
+    return widget
+
+
+def show(panel: LensPanel, scope: Scope, reading: Reading, **fields: Any) -> Lens:
+    """What the window does once the lens is there."""
+    lens = scope.lens(reading)
+    assert lens is not None
+    opened = fields.pop("lens", OpenedLens(reading, lens))
+    panel.show_view(view_of(reading, lens=opened, wants_lens=True, **fields))
+    QApplication.processEvents()
+    return lens
+
+
+def by_hand(scope: Scope, token_ids: list[int]) -> np.ndarray:
+    """Probabilities [L+1, S, V] from residuals caught by torch's hooks, normed here."""
+    model, caught = scope._run.model, []
+    hooks = [
+        next(iter(model.blocks)).register_forward_pre_hook(
+            lambda _block, operands: caught.append(operands[0])
+        ),
+        *(
+            block.register_forward_hook(lambda _block, _in, x: caught.append(x))
+            for block in model.blocks
+        ),
+    ]
+    with torch.no_grad():
+        model(torch.tensor(token_ids))
+    for hook in hooks:
+        hook.remove()
+    x = torch.stack(caught).double()
+    if model.config.norm_placement == "pre":
+        weight, bias = (model.get_parameter(f"final_norm.{n}").double() for n in ("weight", "bias"))
+        x = torch.nn.functional.layer_norm(x, x.shape[-1:], weight, bias, model.config.norm_eps)
+    logits = x @ model.embedding.weight.double().T
+    return np.asarray(logits.softmax(dim=-1).detach().numpy())
+
+
+def is_written(shown: str, wanted: str) -> bool:
+    """Whether a cell shows a token, whole or as much of it as there is room for."""
+    return shown == wanted or (shown.endswith("…") and wanted.startswith(shown[:-1]))
+
+
+@pytest.fixture
+def hand(scope: Scope) -> np.ndarray:
+    """TEXT's probabilities; the model has a LayerNorm and a tied output."""
+    config = scope.info.config
+    assert (config.norm, config.tied_output) == ("layer", True)
+    return by_hand(scope, scope.look(Look()).session.token_ids.tolist())
+
+
+# Numbers
+
+
+def test_each_cell_is_its_top_token(panel: LensPanel, scope: Scope, hand: np.ndarray) -> None:
+    """All depths and positions read off, against hooks and a norm done here."""
+    show(panel, scope, scope.look(Look()))
+    best = hand.argmax(axis=-1)
+    second = np.sort(hand, axis=-1)[..., -2]
+    for depth in range(4):
+        for position in range(len(TEXT)):
+            if hand[depth, position].max() - second[depth, position] > 1e-5:
+                wanted = display(scope.info.vocabulary[best[depth, position]])
+                assert is_written(panel.grid.cell_text(depth, position), wanted)
+    assert panel.grid.positions_in_sight() == range(len(TEXT))
+    assert panel.grid.depths_in_sight() == range(4)
+
+
+def test_pointing_at_a_cell_tells_token_probability_and_the_rank_of_what_follows(
+    panel: LensPanel, scope: Scope, hand: np.ndarray
+) -> None:
+    """Numbers in the sentence, against those worked out here; leaving goes back."""
+    reading = scope.look(Look())
+    show(panel, scope, reading)
+    at_rest = panel.told.text()
+    assert at_rest.startswith("After layer 2 = output, position 11 ")
+    for depth, name in ((0, "Embedding"), (1, "After layer 0"), (3, "After layer 2 = output")):
+        position = 6
+        probs = hand[depth, position]
+        target = int(reading.session.token_ids[position + 1])
+        rank = int((probs > probs[target]).sum()) + 1
+        point_at(panel.grid.viewport(), panel.grid.cell_place(depth, position).center())
+        said = panel.told.text()
+        assert said.startswith(f"{name}, position 6 {OPEN}o{CLOSE}: ")
+        assert f"{100 * probs.max():.1f} %; " in said
+        assert f"{OPEN}{TEXT[7]}{CLOSE}, which follows, has rank {rank}, " in said
+        assert said.endswith(f", {100 * probs[target]:.1f} %") or probs[target] < 0.001
+    point_at(panel.grid.viewport(), QPointF(2, 2))
+    assert panel.told.text() == at_rest
+
+
+def test_at_the_end_of_the_text_the_final_answer_is_followed(
+    panel: LensPanel, scope: Scope
+) -> None:
+    """Nothing follows there, and nothing is said to."""
+    lens = show(panel, scope, scope.look(Look()))
+    point_at(panel.grid.viewport(), panel.grid.cell_place(0, 11).center())
+    assert ", the final answer, has rank " in panel.told.text()
+    assert "which follows" not in panel.told.text()
+    assert is_written(panel.grid.cell_text(3, 11), display(scope.info.vocabulary[lens.target[11]]))
+
+
+@pytest.mark.parametrize("theme", THEMES.values(), ids=lambda theme: theme.name)
+def test_a_cell_is_shaded_by_its_probability(
+    panel: LensPanel, scope: Scope, hand: np.ndarray, theme: Theme
+) -> None:
+    """Between the ground at 0 and the residual's hue at 1, read off the picture near a corner."""
+    show(panel, scope, scope.look(Look(query=0)), display=Display(theme=theme))
+    picture = colours(panel.grid.viewport())
+    ground, hue = QColor(theme.surface), QColor(theme.residual)
+    for depth in range(4):
+        for position in range(1, 11):
+            place = panel.grid.cell_place(depth, position)
+            seen = QColor.fromRgb(int(picture[int(place.top()) + 4, int(place.left()) + 4]))
+            share = hand[depth, position].max()
+            for part in ("red", "green", "blue"):
+                low, high = getattr(ground, part)(), getattr(hue, part)()
+                assert getattr(seen, part)() == pytest.approx(low + share * (high - low), abs=2)
+
+
+def test_letters_stand_out_on_every_shade() -> None:
+    """At least 4.5 to 1, the norm for text."""
+
+    def luminance(colour: QColor) -> float:
+        parts = [
+            p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4
+            for p in (colour.redF(), colour.greenF(), colour.blueF())
+        ]
+        return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
+
+    for grey in range(256):
+        for ground in (QColor(grey, grey, grey), QColor(grey, 70, 124), QColor(grey, 121, 200)):
+            lights = sorted((luminance(ground), luminance(QColor(ink_on(ground)))))
+            assert (lights[1] + 0.05) / (lights[0] + 0.05) >= 4.5
+
+
+def test_the_last_row_is_proven_to_be_the_output(panel: LensPanel, scope: Scope) -> None:
+    """A check with its figure; it fails if the shown pass said something else."""
+    reading = scope.look(Look())
+    lens = show(panel, scope, reading)
+    assert panel.check.verdict == "holds"
+    assert panel.check.text() == "✓ last row = the model's output: ± 0"
+    wrong = replace(lens, differences=np.full(len(lens), 0.25, np.float32))
+    show(panel, scope, reading, lens=OpenedLens(reading, wrong))
+    assert panel.check.verdict == "fails"
+    assert panel.check.text() == "✗ last row = the model's output: ± 0.2"
+    lost = replace(lens, differences=np.full(len(lens), np.nan, np.float32))
+    show(panel, scope, reading, lens=OpenedLens(reading, lost))
+    assert panel.check.verdict == "fails"
+
+
+def test_the_heading_says_from_where_on_the_answer_leads(
+    panel: LensPanel, scope: Scope, hand: np.ndarray
+) -> None:
+    """Against a search from the last depth upwards."""
+    best = hand.argmax(axis=-1)
+    for position in range(len(TEXT)):
+        show(panel, scope, scope.look(Look(query=position)), selection=Selection(query=position))
+        depth = 3
+        while depth and best[depth - 1, position] == best[3, position]:
+            depth -= 1
+        name = ["the embedding", "layer 0", "layer 1", "layer 2 = output"][depth]
+        assert panel.heading.text().startswith(f"After {OPEN}{letter_of(position)}{CLOSE} at pos")
+        assert panel.heading.text().endswith(f" leads from {name} on")
+
+
+def letter_of(position: int) -> str:
+    """TEXT's, as it is drawn."""
+    return TEXT[position].replace(" ", "␣")
+
+
+def test_the_same_is_said_in_words(panel: LensPanel, scope: Scope, hand: np.ndarray) -> None:
+    """All depths of the selected position, for those who do not see the grid."""
+    show(panel, scope, scope.look(Look(query=2)), selection=Selection(query=2))
+    said = panel.accessibleDescription()
+    assert said.startswith("The top token at position 2, space, by depth: embedding: ")
+    for depth, name in enumerate(("embedding", "layer 0", "layer 1", "layer 2 = output")):
+        share = f"{100 * hand[depth, 2].max():.1f} %"
+        (part,) = [each for each in said.split("; ") if f"{name}: " in each]
+        assert share in part
+    assert panel.check.text() in said
+
+
+def test_a_model_without_final_norm_says_what_that_means(
+    panel: LensPanel, make_scope: Callable[..., Scope]
+) -> None:
+    """And its cells are those of the bare residual."""
+    scope = make_scope(norm_placement="post")
+    reading = scope.look(Look())
+    lens = show(panel, scope, reading)
+    assert panel.note.isVisible()
+    assert panel.note.text() == POST_NORM
+    hand = by_hand(scope, reading.session.token_ids.tolist())
+    assert lens.top_probability == pytest.approx(hand.max(axis=-1), abs=1e-5)
+    assert panel.check.verdict == "holds"
+
+
+# Pointer and keys
+
+
+def wished_by(panel: LensPanel) -> list[Wish]:
+    """What the panel wishes for from now on, but for being answered at all."""
+    wished: list[Wish] = []
+
+    def hear(wish: Wish) -> None:
+        if not isinstance(wish, WantLens):
+            wished.append(wish)
+
+    panel.wished.connect(hear)
+    return wished
+
+
+def test_a_click_selects_the_position(qtbot: QtBot, panel: LensPanel, scope: Scope) -> None:
+    """And stays at the depth that was clicked."""
+    wished = wished_by(panel)
+    show(panel, scope, scope.look(Look()))
+    place = panel.grid.cell_place(1, 4).center().toPoint()
+    qtbot.mouseClick(panel.grid.viewport(), LEFT, pos=place)
+    assert wished == [SelectPosition(4)]
+    show(panel, scope, scope.look(Look(query=4)), selection=Selection(query=4))
+    assert panel.grid.cell == (1, 4)
+
+
+def test_keys_move_position_and_depth(qtbot: QtBot, panel: LensPanel, scope: Scope) -> None:
+    """Left and right ask, up and down tell another depth, and nothing goes over an edge."""
+    wished = wished_by(panel)
+    show(panel, scope, scope.look(Look(query=5)), selection=Selection(query=5))
+    panel.setFocus()
+    for key in (Qt.Key.Key_Left, Qt.Key.Key_Right, Qt.Key.Key_Home, Qt.Key.Key_End):
+        qtbot.keyClick(panel.grid, key)
+    assert wished == [SelectPosition(at) for at in (4, 6, 0, 11)]
+    for key, name in (
+        (Qt.Key.Key_Down, "After layer 2 = output,"),
+        (Qt.Key.Key_Up, "After layer 1,"),
+        (Qt.Key.Key_Up, "After layer 0,"),
+        (Qt.Key.Key_Up, "Embedding,"),
+        (Qt.Key.Key_Up, "Embedding,"),
+        (Qt.Key.Key_Down, "After layer 0,"),
+    ):
+        qtbot.keyClick(panel.grid, key)
+        assert panel.told.text().startswith(f"{name} position 5 ")
+    wished.clear()
+    show(panel, scope, scope.look(Look(query=0)), selection=Selection(query=0))
+    qtbot.keyClick(panel.grid, Qt.Key.Key_Left)
+    assert wished == []
+
+
+@pytest.mark.parametrize("theme", THEMES.values(), ids=lambda theme: theme.name)
+def test_the_selected_column_is_framed(panel: LensPanel, scope: Scope, theme: Theme) -> None:
+    """In the colour of the selection, at its left edge, and its token is lit."""
+    show(
+        panel,
+        scope,
+        scope.look(Look(query=4)),
+        selection=Selection(query=4),
+        display=Display(theme=theme),
+    )
+    picture = colours(panel.grid.viewport())
+    accent = QColor(theme.accent).rgb()
+    for depth in range(4):
+        y, _ = middle(panel.grid.cell_place(depth, 4))
+        edge = int(panel.grid.cell_place(depth, 4).left())
+        assert accent in picture[y, edge - 2 : edge + 3]
+        other = int(panel.grid.cell_place(depth, 8).left())
+        assert accent not in picture[y, other - 2 : other + 3]
+    assert (picture[4, edge + 3 : edge + 9] == accent).all()
+
+
+# Many positions
+
+
+@pytest.fixture
+def long_scope(make_scope: Callable[..., Scope]) -> Scope:
+    """500 positions in a column of a window."""
+    text = ("to be or not to be that is the question " * 13)[:500]
+    return make_scope(text, max_seq_len=512)
+
+
+def test_five_hundred_positions_scroll_and_the_selected_one_is_in_sight(
+    window: QWidget, panel: LensPanel, long_scope: Scope
+) -> None:
+    """At first the end; then wherever the selection goes."""
+    house(window, panel, 346, 340)
+    show(panel, long_scope, long_scope.look(Look()))
+    assert 499 in panel.grid.positions_in_sight()
+    assert 3 <= len(panel.grid.positions_in_sight()) < 12
+    for query in (250, 0, 471):
+        show(panel, long_scope, long_scope.look(Look()), selection=Selection(query=query))
+        place = panel.grid.cell_place(3, query)
+        assert panel.grid.cell_place(0, 0).width() == place.width()
+        assert place.left() > 0
+        assert place.right() <= panel.grid.viewport().width()
+        assert panel.grid.cell_text(3, query)
+
+
+def test_all_positions_fit_side_by_side_as_shades(
+    qtbot: QtBot, window: QWidget, panel: LensPanel, long_scope: Scope
+) -> None:
+    """No scrolling; where positions share a pixel the most probable shows; pointing still tells."""
+    house(window, panel, 346, 340)
+    lens = show(panel, long_scope, long_scope.look(Look()), selection=Selection(query=0))
+    qtbot.mouseClick(panel.widths.button(1), LEFT)
+    grid = panel.grid
+    assert grid.positions_in_sight() == range(500)
+    assert grid.horizontalScrollBar().maximum() == 0
+    assert grid.cell_text(3, 250) == ""
+    assert grid.cell_place(0, 499).right() <= grid.viewport().width()
+    picture = colours(grid.viewport())
+    theme = THEMES["light"]
+    low, high = QColor(theme.surface).green(), QColor(theme.residual).green()
+    left, wide = grid.cell_place(0, 0).left(), grid.cell_place(0, 0).width()
+    for depth in range(4):
+        y, _ = middle(grid.cell_place(depth, 0))
+        for pixel in range(20, 250, 7):
+            share = (QColor.fromRgb(int(picture[y, int(left) + pixel])).green() - low) / (
+                high - low
+            )
+            around = slice(int((pixel - 1) / wide), int((pixel + 2) / wide) + 1)
+            near = lens.top_probability[depth, around]
+            assert near.min() - 0.02 <= share <= near.max() + 0.02
+    wished = wished_by(panel)
+    qtbot.mouseClick(grid.viewport(), LEFT, pos=grid.cell_place(2, 300).center().toPoint())
+    (wish,) = wished
+    assert isinstance(wish, SelectPosition)
+    assert wish.query == pytest.approx(300, abs=2)
+
+
+def test_many_layers_scroll_too(
+    window: QWidget, panel: LensPanel, make_scope: Callable[..., Scope]
+) -> None:
+    """Thirty rows in a low place: the output at first, the embedding by keys."""
+    scope = make_scope(n_layer=30)
+    house(window, panel, 346, 300)
+    show(panel, scope, scope.look(Look()))
+    assert 30 in panel.grid.depths_in_sight()
+    assert 0 not in panel.grid.depths_in_sight()
+    for _ in range(30):
+        QTest.keyClick(panel.grid, Qt.Key.Key_Up)
+    assert 0 in panel.grid.depths_in_sight()
+    assert panel.told.text().startswith("Embedding, position 11 ")
+
+
+# States
+
+
+def test_until_the_answer_comes_the_panel_says_so(panel: LensPanel, scope: Scope) -> None:
+    """And before there is a text or a model, that."""
+    panel.show_view(view_of(None, phase="starting"))
+    assert panel.accessibleDescription().endswith("The model is being loaded.")
+    reading = scope.look(Look())
+    panel.show_view(view_of(reading, wants_lens=True))
+    assert panel.accessibleDescription().endswith(WAITING)
+    assert panel.check.isHidden()
+    show(panel, scope, reading)
+    assert panel.check.isVisible()
+    panel.show_view(view_of(scope.edit(""), wants_lens=True))
+    assert "There is no text yet." in panel.accessibleDescription()
+    assert panel.check.isHidden()
+
+
+def test_what_answers_for_another_text_is_dimmed_until_the_new_comes(
+    panel: LensPanel, scope: Scope
+) -> None:
+    """A longer text, another mask; but not another head or position."""
+    reading = scope.look(Look())
+    lens = scope.lens(reading)
+    opened = OpenedLens(reading, lens)
+    show(panel, scope, reading)
+    fresh = colours(panel.grid.viewport())
+    show(panel, scope, scope.look(Look(1, 2, 11)), lens=opened)
+    assert (colours(panel.grid.viewport()) == fresh).all()
+    for other in (scope.edit(TEXT + " "), scope.set_conditions(Conditions(mask="none"))):
+        panel.show_view(view_of(other, lens=opened, wants_lens=True))
+        QApplication.processEvents()
+        place = panel.grid.cell_place(0, 2)
+        y, x = int(place.top()) + 4, int(place.left()) + 4
+        dimmed = colours(panel.grid.viewport())
+        ground = QColor(THEMES["light"].surface).green()
+        before, after = (QColor.fromRgb(int(each[y, x])).green() for each in (fresh, dimmed))
+        assert before < after < ground
+
+
+def test_being_seen_is_told(qtbot: QtBot, panel: LensPanel) -> None:
+    """After the fact; a panel behind another's tab is not seen."""
+    wished: list[Wish] = []
+    panel.wished.connect(wished.append)
+    panel.hide()
+    qtbot.waitUntil(lambda: wished[-1:] == [WantLens(False)])
+    panel.show()
+    qtbot.waitUntil(lambda: wished[-1:] == [WantLens(True)])
+    panel.set_in_front(False)
+    qtbot.waitUntil(lambda: wished[-1:] == [WantLens(False)])
+    assert len(wished) <= 4
+
+
+# The whole window
+
+
+class CountedScope(Scope):
+    """Counts the lenses it was asked for."""
+
+    count = 0
+
+    def lens(self, *operands: Any) -> Lens | None:
+        """As ever."""
+        type(self).count += 1
+        return super().lens(*operands)
+
+
+@pytest.fixture(scope="module")
+def one_window(qapp: QApplication, small_model: Path) -> Iterator[WholeWindow]:  # noqa: ARG001
+    """A window for the tests below."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engine.scope, "Scope", CountedScope)
+        whole = WholeWindow(model=small_model, prompt=TEXT).start()
+        yield whole
+        whole.close()
+
+
+@pytest.fixture
+def whole(one_window: WholeWindow) -> WholeWindow:
+    """The window on TEXT before every test, with another panel in front."""
+    one_window.wish(EditText(TEXT), SetMask({"mask": "causal"}), SelectPosition(None))
+    one_window.action("panel_next_token").trigger()
+    wait_until(lambda: not one_window.state.wants_lens)
+    CountedScope.count = 0
+    return one_window
+
+
+def wait_for_lens(whole: WholeWindow) -> Lens:
+    """Until the shown text's lens is there."""
+    wait_until(
+        lambda: whole.state.lens is not None and whole.state.lens.answers(whole.reading), "the lens"
+    )
+    QApplication.processEvents()
+    assert whole.state.lens is not None
+    assert whole.state.lens.lens is not None
+    return whole.state.lens.lens
+
+
+def opened_panel(whole: WholeWindow) -> LensPanel:
+    """The panel, once it is seen and has been answered."""
+    whole.action("panel_lens").trigger()
+    panel = whole.panel("lens")
+    assert isinstance(panel, LensPanel)
+    wait_until(lambda: panel.is_seen)
+    wait_for_lens(whole)
+    return panel
+
+
+def test_a_hidden_panel_asks_for_nothing(whole: WholeWindow) -> None:
+    """Not while typing before it is seen, nor after it was left; a selection never asks anew."""
+    whole.wish(EditText("to be"), SelectPosition(3), EditText("to bee"))
+    assert not whole.state.wants_lens
+    assert CountedScope.count == 0
+    opened_panel(whole)
+    assert CountedScope.count == 1
+    whole.wish(SelectPosition(2), SelectPosition(1))
+    wait_for_lens(whole)
+    assert CountedScope.count == 1
+    whole.action("panel_next_token").trigger()
+    wait_until(lambda: not whole.state.wants_lens)
+    whole.wish(EditText("to be or"))
+    assert CountedScope.count == 1
+    opened_panel(whole)
+    assert CountedScope.count == 2
+
+
+def test_the_panel_follows_the_text_the_mask_and_the_cursor(whole: WholeWindow) -> None:
+    """Whatever is wished one after the other, what is shown in the end is the last one's."""
+    panel = opened_panel(whole)
+    assert whole.app.controller is not None
+    for wish in (EditText("to be a"), SelectPosition(3), SetMask({"mask": "none"}), GoTo(5)):
+        whole.app.controller.fulfil(wish)
+    whole.idle()
+    lens = wait_for_lens(whole)
+    assert len(lens) == 5
+    assert lens.follows.all()
+    assert panel.check.verdict == "holds"
+    assert -np.log(lens.target_probability[-1, :-1]) == pytest.approx(
+        whole.reading.session.loss[1:], abs=1e-4
+    )
+    assert panel.grid.positions_in_sight().stop == 5
+
+
+def test_a_click_moves_the_selection_of_the_window(whole: WholeWindow) -> None:
+    """The next-token panel then explains that very position."""
+    panel = opened_panel(whole)
+    position = panel.grid.positions_in_sight()[1]
+    place = panel.grid.cell_place(2, position).center().toPoint()
+    QTest.mouseClick(panel.grid.viewport(), LEFT, pos=place)
+    whole.idle()
+    assert whole.state.selection.query == position
+    assert whole.reading.position == position
+    lens = wait_for_lens(whole)
+    assert whole.reading.stages is not None
+    probs = whole.reading.stages.plain_probs
+    assert lens.top[-1, position] == probs.argmax()
+    assert lens.top_probability[-1, position] == pytest.approx(float(probs.max()), abs=1e-4)
+
+
+def test_an_empty_text_and_back(whole: WholeWindow) -> None:
+    panel = opened_panel(whole)
+    whole.wish(EditText(""))
+    assert "There is no text yet." in panel.accessibleDescription()
+    whole.wish(EditText("to be"))
+    wait_for_lens(whole)
+    assert panel.check.isVisible()
