@@ -166,7 +166,7 @@ class MainWindow(QMainWindow):
         return self.fontInfo().pixelSize()
 
     def _make_dock(self, panel: "Panel") -> QDockWidget:
-        dock = QDockWidget(panel.title)
+        dock = QDockWidget(panel.tab or panel.title)
         dock.setObjectName(f"dock_{panel.name}")
         dock.setWidget(panel)
         dock.visibilityChanged.connect(panel.set_in_front)

@@ -71,7 +71,7 @@ def _style_sheet(theme: Theme) -> str:
     QTabBar {{ qproperty-drawBase: 0; }}
     QTabBar::tab {{
         background: {theme.background}; color: {theme.text_dim};
-        padding: {unit}px {unit * 3}px; border: none;
+        padding: {unit}px {unit * 2}px; border: none;
     }}
     QTabBar::tab:selected {{
         color: {theme.text}; border-bottom: {stroke + 1}px solid {theme.accent};

@@ -22,6 +22,7 @@ class Panel(QWidget):
 
     name: ClassVar[str]
     title: ClassVar[str]
+    tab: ClassVar[str] = ""  # a shorter title, for where panels share one place as tabs
     help: ClassVar[str]
 
     wished = Signal(object)  # Wish

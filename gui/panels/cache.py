@@ -50,6 +50,7 @@ class CachePanel(Panel):
 
     name: ClassVar[str] = "cache"
     title: ClassVar[str] = "KV cache"
+    tab: ClassVar[str] = "Cache"
     help: ClassVar[str] = (
         "What the KV cache holds in memory, and how much arithmetic it saves in each pass."
     )

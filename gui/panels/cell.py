@@ -29,6 +29,7 @@ class CellPanel(Panel):
 
     name: ClassVar[str] = "cell"
     title: ClassVar[str] = "One cell"
+    tab: ClassVar[str] = "Cell"
     help: ClassVar[str] = (
         "How the selected weight comes about, from query and key to what its head adds to the "
         "residual; click a weight in the heatmap to open it."

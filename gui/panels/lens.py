@@ -38,6 +38,7 @@ class LensPanel(Panel):
 
     name: ClassVar[str] = "lens"
     title: ClassVar[str] = "Logit lens"
+    tab: ClassVar[str] = "Lens"
     help: ClassVar[str] = (
         "What the model would answer if it stopped after each layer: the residual there through "
         "the final norm and the output matrix."

@@ -33,6 +33,7 @@ class NextTokenPanel(Panel):
 
     name: ClassVar[str] = "next_token"
     title: ClassVar[str] = "Next token"
+    tab: ClassVar[str] = "Next"
     help: ClassVar[str] = (
         "What could follow the selected position, over the whole vocabulary; "
         "click a token to go on with it."
