@@ -21,6 +21,7 @@ from engine.loading import Loaded
 from engine.reading import Look, ModelInfo, Reading
 from engine.scope import Scope
 from engine.tokenizers import Characters
+from gui import graphs
 from gui.panels.cell import WAITING, CellPanel
 from gui.state import Display, OpenedCell, Selection
 from gui.theme import THEMES, Theme
@@ -138,6 +139,10 @@ def one_window(qapp: QApplication, small_model: Path) -> Iterator[WholeWindow]: 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(engine.scope, "Scope", CountedScope)
         whole = WholeWindow(model=small_model, prompt=TEXT).start()
+        graphs.start_import()  # so that the curves behind the panel are made once, here
+        wait_until(lambda: graphs.loader().module is not None, "pyqtgraph")
+        whole.action("panel_cache").trigger()
+        whole.idle()
         yield whole
         whole.close()
 
