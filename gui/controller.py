@@ -27,6 +27,7 @@ _RELATIVE = frozenset({"step", "back"})
 _CHECK = frozenset({"check", "cell", "lens"})
 _EDIT = _CHECK | {"edit", "step", "back", "go"}
 _SETTLE_MS = 250  # how long nothing must happen before the full pass is worth its time
+_STALE_MS = 150  # after which what is shown is said to be old
 _SENTENCE_ENDS = (b".", b"!", b"?")
 
 _Answer = TypeVar("_Answer")
@@ -63,6 +64,9 @@ class Controller(QObject):
         engine.dropped.connect(self._on_drop, Qt.ConnectionType.QueuedConnection)
         self._next_step = QTimer(self, singleShot=True)
         self._next_step.timeout.connect(self._play_on)
+        # Most answers come sooner; dimming the window for each of them would only make it flicker.
+        self._stale_soon = QTimer(self, singleShot=True, interval=_STALE_MS)
+        self._stale_soon.timeout.connect(self._grow_stale)
         self._check_soon = QTimer(self, singleShot=True, interval=_SETTLE_MS)
         self._check_soon.timeout.connect(self._check_cache)
 
@@ -271,7 +275,20 @@ class Controller(QObject):
         self._check_soon.stop()
         show = self._show_step if kind == "step" else self._show
         self._submit(Job(kind, self._on_scope(work), replaces, kind in _RELATIVE), show)
-        self._store.update(stale=True)
+        if not self._stale_soon.isActive():
+            self._stale_soon.start()
+
+    def _grow_stale(self) -> None:
+        self._store.update(stale=self.is_busy)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether an answer is awaited that will change what is shown."""
+        return any(kind not in _CHECK for kind, _show in self._tickets.values())
+
+    @property
+    def _is_still_stale(self) -> bool:
+        return self._store.state.stale and self.is_busy
 
     def _on_scope(self, work: Callable[["Scope", Cancelled], _Answer]) -> Callable[..., _Answer]:
         """Work for the engine's thread, on the scope that is there by then."""
@@ -298,7 +315,7 @@ class Controller(QObject):
             check = None
         if not self._is_opening:
             more = {"phase": "ready", "notice": "", **more}
-        self._store.update(reading=reading, stale=bool(self._tickets), cache_check=check, **more)
+        self._store.update(reading=reading, stale=self._is_still_stale, cache_check=check, **more)
         self._settle()
 
     def _settle(self) -> None:
@@ -331,7 +348,7 @@ class Controller(QObject):
     def _show_cell(self, opened: OpenedCell) -> None:
         state = self._store.state
         if opened.answers(state.reading, state.selection.key):
-            self._store.update(cell=opened, stale=bool(self._tickets))
+            self._store.update(cell=opened, stale=self._is_still_stale)
         self._settle()
 
     def _open_lens(self) -> None:
@@ -350,7 +367,7 @@ class Controller(QObject):
     def _show_lens(self, opened: OpenedLens) -> None:
         state = self._store.state
         if state.reading is not None and opened.answers(state.reading):
-            self._store.update(lens=opened, stale=bool(self._tickets))
+            self._store.update(lens=opened, stale=self._is_still_stale)
         self._settle()
 
     def _check_cache(self) -> None:
@@ -393,7 +410,7 @@ class Controller(QObject):
         phase = "failed" if self._store.state.reading is None else "ready"
         if self._is_opening:
             phase = self._store.state.phase
-        self._store.update(phase=phase, notice=notice, stale=bool(self._tickets))
+        self._store.update(phase=phase, notice=notice, stale=self._is_still_stale)
         self._stop_playing()
         if kind not in _CHECK:
             self._settle()
@@ -404,5 +421,6 @@ class Controller(QObject):
         """Give up what runs and end the engine's thread; nothing is shown any more."""
         self._is_closed = True
         self._next_step.stop()
+        self._stale_soon.stop()
         self._check_soon.stop()
         self._engine.close()

@@ -114,7 +114,9 @@ class WholeWindow:
 
     def idle(self) -> None:
         """Wait until the engine has answered everything, and all is painted."""
-        wait_until(lambda: not self.state.stale and not self.state.playing, "rest")
+        controller = self.app.controller
+        assert controller is not None
+        wait_until(lambda: not controller.is_busy and not self.state.playing, "rest")
         QApplication.processEvents()
 
     def close(self) -> None:
