@@ -220,6 +220,12 @@ class App:
             return
         if graphs.loader().module is None and not graphs.loader().failure:
             QTimer.singleShot(_SNAPSHOT_PAUSE_MS, self._take_snapshot)
+        else:
+            # The charts are built one after another as soon as they can be.
+            QTimer.singleShot(_SNAPSHOT_PAUSE_MS, self._save_snapshot)
+
+    def _save_snapshot(self) -> None:
+        if self._options.snapshot is None or self._is_closed:
             return
         try:
             self._check_fit()
