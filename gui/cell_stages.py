@@ -183,14 +183,14 @@ def _weight(opened: OpenedCell, cell: CellArithmetic) -> Stage:
     items = (
         row(f"scores of query {cell.query}, key by key", "score", cell.scores, is_signed=True),
         Term(
-            f"score − row maximum {short(cell.row_maximum)}",
+            f"score − row maximum ({short(cell.row_maximum)})",
             below,
             f"{exact(cell.score)} − row maximum {exact(cell.row_maximum)}",
         ),
         Term("exp", power, f"exponential, exp({exact(below)})"),
         row("exp(score − row maximum)", "exp(score − maximum)", cell.exponentials),
         Term(
-            f"÷ row sum {short(cell.row_sum)} = weight",
+            f"÷ row sum ({short(cell.row_sum)}) = weight",
             cell.weight,
             f"weight, {exact(power)} ÷ row sum {exact(cell.row_sum)}",
             is_result=True,
