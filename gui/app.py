@@ -11,7 +11,7 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from math import ceil
 from pathlib import Path
 from types import TracebackType
@@ -71,13 +71,15 @@ class App:
         pieces = self._pieces()
 
         def go_on() -> None:
-            for _piece in () if self._is_closed else pieces:
+            if self._is_closed:
+                pieces.close()
+            for _piece in pieces:
                 QTimer.singleShot(0, go_on)
                 return
 
         go_on()
 
-    def _pieces(self) -> Iterator[None]:
+    def _pieces(self) -> Generator[None, None, None]:
         """Start the engine first, import numpy and the panels, build them, connect everything."""
         from gui.controller import Controller  # noqa: PLC0415 - all this after the first paint
         from gui.state import Store  # noqa: PLC0415

@@ -279,6 +279,8 @@ class MainWindow(QMainWindow):
     def reset_layout(self) -> None:
         """Put every panel back where `furnish` had put it."""
         self.restoreState(self._usual_layout, _LAYOUT_VERSION)
+        for dock in self._docks.values():
+            dock.show()  # when `furnish` kept the layout, none had been shown yet
 
     def go_to_panel(self, name: str) -> None:
         """Show a panel, in front of those that share its place, and give it the keyboard."""

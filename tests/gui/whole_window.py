@@ -8,6 +8,7 @@ from PySide6.QtCore import QCoreApplication, QDeadlineTimer, QEvent, QSettings, 
 from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QWidget
+from shiboken6 import isValid
 
 from engine.reading import Reading
 from gui import graphs
@@ -35,10 +36,10 @@ class WholeWindow:
     """An App that was started as `main.py` starts it, and short ways to what is on its window."""
 
     def __init__(self, settings: Path | None = None, **options: Any) -> None:
-        store = QSettings(str(settings), QSettings.Format.IniFormat) if settings else None
-        self.app = App(Options(**options), Settings(store))
+        form = QSettings.Format.IniFormat
+        self._settings = QSettings(str(settings), form) if settings else None
+        self.app = App(Options(**options), Settings(self._settings))
         self.window = self.app.window
-        self.settled = 0
         self.app.show()
 
     def start(self) -> "WholeWindow":
@@ -120,7 +121,13 @@ class WholeWindow:
         QApplication.processEvents()
 
     def close(self) -> None:
-        """As the user closes it."""
-        self.window.close()
-        self.window.deleteLater()
-        QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+        """As the user closes it; once more is nothing."""
+        if isValid(self.window):
+            self.window.close()
+            self.window.deleteLater()
+            for widget in vars(self.window).values():
+                if isinstance(widget, QWidget) and isValid(widget):
+                    widget.deleteLater()  # which may not have found its place yet
+            QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+            if self._settings is not None:
+                self._settings.sync()
