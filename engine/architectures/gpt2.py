@@ -28,7 +28,7 @@ def _config_from(settings: Settings) -> ModelConfig:
 
 
 def _outputs_first(weight: Tensor, _config: ModelConfig) -> Tensor:
-    return weight.T
+    return weight.mT
 
 
 _MATRICES = {

@@ -152,9 +152,10 @@ def vocabulary_from(data: Json) -> HuggingFaceVocabulary:
 
 def _byte_level(library: tokenizers.Tokenizer) -> HuggingFaceVocabulary:
     vocabulary, added = _ids_of(library)
-    token_bytes = _listed({token_id: _bytes_of(token) for token, token_id in vocabulary.items()})
-    for token, token_id in added.items():
-        token_bytes[token_id] = to_bytes(token)
+    token_bytes = _listed(
+        {token_id: _bytes_of(token) for token, token_id in vocabulary.items()}
+        | {token_id: to_bytes(token) for token, token_id in added.items()}
+    )
     byte_ids = {
         byte: vocabulary[symbol] for symbol, byte in _BYTE_OF_SYMBOL.items() if symbol in vocabulary
     }

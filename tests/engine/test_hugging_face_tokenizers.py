@@ -1,0 +1,238 @@
+"""Vocabularies of Hugging Face's folders: every text comes back, and bad files are named."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tokenizers
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, trainers
+
+from engine.errors import TokenizerError
+from engine.tokenizers.hugging_face import (
+    HuggingFaceVocabulary,
+    read_vocabulary,
+    vocabulary_from,
+)
+
+SAMPLE = ["to be, or not to be: that is the question", "  whether 'tis nobler\n\tin the mind"] * 3
+BYTE_NAMES = [f"<0x{byte:02X}>" for byte in range(256)]
+HOSTILE = [
+    "",
+    " to be",
+    "to  be ",
+    "e\u0301 is not \u00e9",  # the same letter, two ways
+    "▁to▁be▁",
+    "<0x41>",
+    "  <|end|>  to",
+    "<s>to</s>",
+    "\ud800x\udfff",
+    "👩‍👩‍👧 שלום \x00\r\n",
+]
+
+
+def _byte_level() -> dict[str, Any]:
+    """A small one with everything that such a file may do to a text."""
+    library = tokenizers.Tokenizer(models.BPE())
+    library.normalizer = normalizers.NFC()
+    library.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Digits(individual_digits=True),
+            pre_tokenizers.Split(Regex(r"\d+"), behavior="isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=True),
+        ]
+    )
+    library.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=300,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    library.train_from_iterator(SAMPLE, trainer)
+    special = tokenizers.AddedToken("<|end|>", lstrip=True, rstrip=True, special=True)
+    library.add_special_tokens([special])
+    library.enable_truncation(4)
+    library.enable_padding(length=9)
+    return dict(json.loads(library.to_str()))
+
+
+def _sentence_piece(*, metaspace: bool) -> dict[str, Any]:
+    """A small one as Llama 2 has it, in its older or its newer way of writing ▁."""
+    vocabulary = {token: i for i, token in enumerate(["<unk>", "<s>", "</s>", *BYTE_NAMES])}
+    merges = [("t", "o"), ("▁", "to"), ("b", "e"), ("▁", "be")]
+    for token in [*"▁tobe, rnht", *("".join(merge) for merge in merges)]:
+        vocabulary.setdefault(token, len(vocabulary))
+    library = tokenizers.Tokenizer(
+        models.BPE(
+            vocab=vocabulary,
+            merges=merges,
+            unk_token="<unk>",  # noqa: S106 - a token of text
+            fuse_unk=True,
+            byte_fallback=True,
+        )
+    )
+    if metaspace:
+        library.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="first", split=False)
+    else:
+        library.normalizer = normalizers.Sequence(
+            [normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")]
+        )
+    library.add_special_tokens(["<s>", "</s>"])
+    return dict(json.loads(library.to_str()))
+
+
+KINDS: dict[str, dict[str, Any]] = {
+    "byte level": _byte_level(),
+    "SentencePiece, older": _sentence_piece(metaspace=False),
+    "SentencePiece, newer": _sentence_piece(metaspace=True),
+}
+
+
+def _hostile_examples(test: Any) -> Any:
+    for text in HOSTILE:
+        test = example(text)(test)
+    return test
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def vocabulary(request: pytest.FixtureRequest) -> HuggingFaceVocabulary:
+    """One of each kind."""
+    return vocabulary_from(KINDS[request.param])
+
+
+@_hostile_examples
+@settings(max_examples=60, deadline=None)
+@given(text=st.text(st.characters() | st.sampled_from(" ▁\nto be<s>\ud800"), max_size=40))
+def test_every_text_comes_back_and_is_its_tokens_bytes(
+    vocabulary: HuggingFaceVocabulary, text: str
+) -> None:
+    """Spaces, letters that stand for spaces, special tokens, lone surrogates and all."""
+    token_ids = vocabulary.encode(text)
+    assert vocabulary.decode(token_ids) == text
+    joined = b"".join(map(vocabulary.token_bytes, token_ids))
+    assert joined == text.encode("utf-8", "surrogatepass")
+
+
+def test_a_text_of_tokens_is_encoded_as_the_library_does() -> None:
+    """But for what it would put before the text: a leading space says where a word begins."""
+    for kind, data in KINDS.items():
+        library = tokenizers.Tokenizer.from_str(json.dumps(data))
+        library.no_truncation()
+        library.no_padding()
+        ours = vocabulary_from(data)
+        expected = library.encode("to be, or not to be", add_special_tokens=False).ids
+        assert ours.encode(" to be, or not to be") == expected, kind
+
+
+def test_special_tokens_are_one_token_and_spaces_around_them_stay() -> None:
+    ours = vocabulary_from(KINDS["byte level"])
+    end = json.loads(json.dumps(KINDS["byte level"]))["added_tokens"][0]["id"]
+    token_ids = ours.encode("to <|end|> be")
+    assert token_ids.count(end) == 1
+    assert ours.token_bytes(end) == b"<|end|>"
+    assert ours.decode(token_ids) == "to <|end|> be"
+
+
+def test_a_byte_of_a_sentence_piece_vocabulary_is_that_byte() -> None:
+    ours = vocabulary_from(KINDS["SentencePiece, older"])
+    token_ids = ours.encode("é\n")
+    assert [ours.token_bytes(token_id) for token_id in token_ids] == [b"\xc3", b"\xa9", b"\n"]
+
+
+def test_a_byte_that_has_no_token_is_read_as_the_replacement_character() -> None:
+    """Some published vocabularies lack a few control characters."""
+    data = json.loads(json.dumps(KINDS["byte level"]))
+    symbol = pre_tokenizers.ByteLevel(add_prefix_space=False).pre_tokenize_str("\x01")[0][0]
+    spare = data["model"]["vocab"].pop(symbol)
+    data["model"]["vocab"]["Ġspare"] = spare
+    ours = vocabulary_from(data)
+    assert ours.decode(ours.encode("a\x01b")) == "a\ufffdb"
+    assert ours.decode(ours.encode("to be\x02")) == "to be\x02"
+
+
+def test_the_older_files_give_what_the_newer_one_gives(tmp_path: Path) -> None:
+    """vocab.json and merges.txt, as GPT-2's first folders have them."""
+    library = tokenizers.Tokenizer(models.BPE())
+    library.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    trainer = trainers.BpeTrainer(
+        vocab_size=300,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        special_tokens=["<|endoftext|>"],
+        show_progress=False,
+    )
+    library.train_from_iterator(SAMPLE, trainer)
+    model = json.loads(library.to_str())["model"]
+    (tmp_path / "vocab.json").write_text(json.dumps(model["vocab"]), encoding="utf-8")
+    merges = "\n".join(" ".join(pair) for pair in model["merges"])
+    (tmp_path / "merges.txt").write_text(f"#version: 0.2\n{merges}\n", encoding="utf-8")
+    ours = read_vocabulary(tmp_path)
+    text = "to be, or not<|endoftext|> to be"
+    assert ours.encode(text) == library.encode(text).ids
+    (tmp_path / "tokenizer_config.json").write_text('{"tokenizer_class": "Qwen2Tokenizer"}')
+    with pytest.raises(TokenizerError, match="do not say how a Qwen2Tokenizer splits text"):
+        read_vocabulary(tmp_path)
+
+
+def _changed(**changes: Any) -> dict[str, Any]:
+    return {**KINDS["byte level"], **changes}
+
+
+BAD: list[tuple[dict[str, Any], str]] = [
+    ({}, r"of the kind None; only BPE is read"),
+    (_changed(model={"type": "Unigram", "vocab": []}), r"of the kind 'Unigram'; only BPE"),
+    (_changed(model={"type": "BPE", "vocab": 3, "merges": []}), r"is damaged"),
+    (_changed(normalizer={"type": "Lowercase"}), r"rewrites text first \(Lowercase\)"),
+    (
+        _changed(normalizer={"type": "Replace", "pattern": {"String": "a"}, "content": "b"}),
+        r"rewrites text first \(Replace\)",
+    ),
+    (_changed(pre_tokenizer={"type": "Whitespace"}), r"not known to keep all of it \(Whitespace\)"),
+    (
+        _changed(
+            pre_tokenizer={
+                "type": "Split",
+                "pattern": {"String": " "},
+                "behavior": "Removed",
+                "invert": False,
+            }
+        ),
+        r"not known to keep all of it \(Split\)",
+    ),
+    (_changed(pre_tokenizer=None), r"is not spelled in bytes and has no tokens for them"),
+    (_changed(added_tokens=[3]), r"'added_tokens' is no list of tokens"),
+    (
+        _changed(model={**KINDS["byte level"]["model"], "end_of_word_suffix": "</w>"}),
+        r"marks parts of words",
+    ),
+    (
+        _changed(model={**KINDS["byte level"]["model"], "vocab": {"a": 0}, "merges": []}),
+        r"lacks a token for byte",
+    ),
+    (
+        _changed(
+            model={
+                **KINDS["byte level"]["model"],
+                "vocab": {**KINDS["byte level"]["model"]["vocab"], "far": 10**9},
+            }
+        ),
+        r"but the id 1000000000; ids should run on",
+    ),
+]
+
+
+@pytest.mark.parametrize(("data", "sentence"), BAD, ids=[sentence for _, sentence in BAD])
+def test_what_cannot_be_read_is_one_sentence(data: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(TokenizerError, match=sentence):
+        vocabulary_from(data)
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [(b"{", "is not JSON"), (b"[]", "holds no settings by name"), (b"\xff", "is not UTF-8")],
+)
+def test_a_damaged_file_is_named(tmp_path: Path, content: bytes, sentence: str) -> None:
+    (tmp_path / "tokenizer.json").write_bytes(content)
+    with pytest.raises(TokenizerError, match=rf"tokenizer\.json {sentence}"):
+        read_vocabulary(tmp_path)
