@@ -24,7 +24,7 @@ def loss_of(whole: WholeWindow) -> float:
     return float(np.nanmean(whole.reading.session.loss))
 
 
-def test_one_sitting_from_the_first_key_to_closing_while_it_plays(
+def test_one_sitting_from_the_first_key_to_closing_while_it_plays(  # noqa: PLR0915 - one sitting
     qapp: QApplication,  # noqa: ARG001
     small_model: Path,
     tmp_path: Path,
