@@ -1,4 +1,4 @@
-"""The KV cache: keys and values of every position so far, for all layers, allocated once."""
+"""The KV cache: keys and values of every position so far, for all layers, in two tensors."""
 
 import torch
 from torch import Tensor
@@ -6,9 +6,15 @@ from torch import Tensor
 from engine.config import ModelConfig
 from engine.errors import ContextFullError
 
+# Rows that are allocated at first: enough for most texts, little even for a long context.
+_FIRST_ROWS = 1024
+
 
 class KVCache:
-    """Owns two tensors [L, G, max_seq_len, D] and one length, which the model advances.
+    """Owns two tensors [L, G, rows, D] and one length, which the model advances.
+
+    Rows double when a text needs more, up to the context limit: a context of 131,072 positions
+    would take gigabytes that hardly any text uses.
 
     A pass writes each layer's new rows behind the length and reads everything up to its own
     end; `advance` then makes them part of the cache. A pass that is given up half-way leaves
@@ -16,7 +22,9 @@ class KVCache:
     """
 
     def __init__(self, config: ModelConfig, dtype: torch.dtype = torch.float32) -> None:
-        shape = (config.n_layer, config.n_kv_head, config.max_seq_len, config.head_dim)
+        self._capacity = config.max_seq_len
+        rows = min(self._capacity, _FIRST_ROWS)
+        shape = (config.n_layer, config.n_kv_head, rows, config.head_dim)
         self.k = torch.empty(shape, dtype=dtype)
         self.v = torch.empty(shape, dtype=dtype)
         self.length = 0
@@ -24,7 +32,7 @@ class KVCache:
     @property
     def capacity(self) -> int:
         """How many positions fit."""
-        return self.k.shape[2]
+        return self._capacity
 
     def write(self, layer: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         """Store a layer's new rows [G, T, D]; return all its keys and values [G, S, D].
@@ -37,9 +45,20 @@ class KVCache:
             raise ContextFullError(
                 f"{end} tokens do not fit into a context of {self.capacity}; shorten the text."
             )
+        if end > self.allocated_rows:
+            self._grow(end)
         self.k[layer, :, self.length : end] = k
         self.v[layer, :, self.length : end] = v
         return self.k[layer, :, :end], self.v[layer, :, :end]
+
+    def _grow(self, end: int) -> None:
+        """Make room for `end` rows; the first layer of a pass does it for all."""
+        rows = min(self._capacity, max(end, 2 * self.allocated_rows))
+        for name in ("k", "v"):
+            old: Tensor = getattr(self, name)
+            new = old.new_empty((*old.shape[:2], rows, old.shape[3]))
+            new[:, :, : self.length] = old[:, :, : self.length]
+            setattr(self, name, new)
 
     def advance(self, n_tokens: int) -> None:
         """Make the rows that every layer has just written part of the cache."""
@@ -55,6 +74,11 @@ class KVCache:
         return sum(
             part[:, :, : self.length].numel() * part.element_size() for part in (self.k, self.v)
         )
+
+    @property
+    def allocated_rows(self) -> int:
+        """How many positions fit before the tensors grow."""
+        return self.k.shape[2]
 
     @property
     def allocated_bytes(self) -> int:

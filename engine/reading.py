@@ -93,6 +93,7 @@ class Reading:
     stats: tuple[PassStats, ...]
     cache_bytes: int
     cache_allocated_bytes: int
+    cache_allocated_rows: int  # positions that fit into those bytes
     thumbnails: Thumbnails
     roles: HeadRoles
     checks: Checks

@@ -299,6 +299,11 @@ class Run:
         """Bytes of the cache's tensors, used or not."""
         return self._kv_cache.allocated_bytes
 
+    @property
+    def cache_allocated_rows(self) -> int:
+        """How many positions fit into the cache before it grows."""
+        return self._kv_cache.allocated_rows
+
     @torch.inference_mode()
     def _recondense(
         self, session: Session, trace: Trace, size: int

@@ -216,6 +216,7 @@ class Scope:
             stats=self._run.stats,
             cache_bytes=self._run.cache_bytes,
             cache_allocated_bytes=self._run.cache_allocated_bytes,
+            cache_allocated_rows=self._run.cache_allocated_rows,
             thumbnails=self._run.thumbnails(session),
             roles=roles,
             checks=checks(session),

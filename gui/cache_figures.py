@@ -41,7 +41,8 @@ class CacheFigures:
             n_kv_head=config.n_kv_head,
             head_dim=config.head_dim,
             n_tokens=n_tokens if in_use else 0,
-            bytes_per_number=reading.cache_allocated_bytes / (per_token * config.max_seq_len),
+            bytes_per_number=reading.cache_allocated_bytes
+            / (per_token * reading.cache_allocated_rows),
             held=reading.cache_bytes,
             allocated=reading.cache_allocated_bytes,
         )

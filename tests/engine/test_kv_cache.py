@@ -58,6 +58,26 @@ def test_bytes_are_those_of_the_formula(dtype: torch.dtype, size: int) -> None:
     assert cache.capacity == 6
 
 
+def test_rows_are_allocated_as_texts_need_them() -> None:
+    """A long context costs little until it is used; what was written stays."""
+    long = ModelConfig.from_dict(CONFIG.to_dict() | {"max_seq_len": 10_000})
+    cache = KVCache(long)
+    a_row = 2 * 2 * 2 * 3 * 4
+    assert cache.allocated_bytes == 1024 * a_row
+    for n_tokens, rows in ((1000, 1024), (24, 1024), (1, 2048), (7000, 8025), (1975, 10_000)):
+        for layer in range(2):
+            start = 10_000 * layer + cache.length
+            k, v = cache.write(layer, _rows(n_tokens, start), -_rows(n_tokens, start))
+            expected = torch.arange(10_000 * layer, start + n_tokens)
+            assert torch.equal(k[1, :, 2].long(), expected)
+            assert torch.equal(-v[0, :, 0].long(), expected)
+        cache.advance(n_tokens)
+        assert (cache.allocated_bytes, cache.allocated_rows) == (rows * a_row, rows)
+        assert cache.used_bytes == cache.length * a_row
+    with pytest.raises(ContextFullError):
+        cache.write(0, _rows(1, 0), _rows(1, 0))
+
+
 def test_too_many_rows_are_refused_with_both_numbers() -> None:
     cache = KVCache(CONFIG)
     cache.advance(5)
