@@ -13,6 +13,7 @@ from PySide6.QtCore import QObject, Qt, QTimer, Signal
 
 from engine.errors import CancelledError, ConfigError, ContextFullError, EngineError
 from engine.reading import CacheCheck, Look, Reading
+from engine.readouts import ROLE_THRESHOLD, Role
 from gui import wishes
 from gui.messages import Messages
 from gui.state import OpenedCell, OpenedLens, Selection, Store
@@ -34,10 +35,11 @@ _Answer = TypeVar("_Answer")
 
 
 def _telling_head(reading: Reading) -> dict[str, int]:
-    """The head to open with: the one that copies most, or else looks back one most."""
-    for role in ("induction", "previous token"):
+    """The head to open with: the best copier, if any copies, else the one that looks back most."""
+    wanted: tuple[tuple[Role, float], ...] = (("induction", ROLE_THRESHOLD), ("previous token", 0))
+    for role, least in wanted:
         scores = reading.roles.scores[role]  # [L, H]
-        if scores.size and not np.isnan(scores).any():
+        if scores.size and scores.max() >= least:  # NaN is not
             layer, head = np.unravel_index(int(scores.argmax()), scores.shape)
             return {"layer": int(layer), "head": int(head)}
     return {}
