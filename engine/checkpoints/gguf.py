@@ -24,6 +24,8 @@ _LAYER = re.compile(r"^blk\.(\d+)\.")
 def is_gguf(path: Path) -> bool:
     """Whether the file begins as a GGUF file does; False where there is none to be read."""
     try:
+        if not path.is_file():  # a pipe would never answer
+            return False
         with path.open("rb") as file:
             return file.read(len(MAGIC)) == MAGIC
     except (OSError, ValueError):  # ValueError: not allowed in a path
