@@ -12,11 +12,19 @@ from torch import Tensor
 from engine.tokenizers import ByteBpe
 
 GOLDENS = Path(__file__).parents[1] / "goldens"
-NAMES = tuple(sorted(path.stem for path in GOLDENS.glob("*.npz")))
 
 Arrays = dict[str, NDArray[Any]]
 
 _RESULTS = ("config", "made_with", "token_ids", "logits", "attentions")
+
+
+def _is_whole_model(path: Path) -> bool:
+    """Whether the file holds a model's weights beside its results."""
+    with np.load(path) as file:
+        return set(_RESULTS) < set(file.files)
+
+
+NAMES = tuple(sorted(path.stem for path in GOLDENS.glob("*.npz") if _is_whole_model(path)))
 
 
 def read_golden(name: str) -> tuple[Arrays, dict[str, Tensor]]:
