@@ -55,6 +55,9 @@ class GgufTensors(Mapping[str, Tensor]):
         tensor = tensor.view(place.shape)
         return self._undo[name](tensor) if name in self._undo else tensor
 
+    def __contains__(self, name: object) -> bool:
+        return name in self._places  # a Mapping would read the tensor to find out
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._places)
 

@@ -124,6 +124,8 @@ def test_no_weight_is_read_before_it_is_asked_for(tmp_path: Path) -> None:
     tracemalloc.start()
     began = time.process_time()
     raw = read(path)
+    assert "model.embed_tokens.weight" in raw.tensors
+    assert "lm_head.weight" not in raw.tensors
     seconds, (_, most) = time.process_time() - began, tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert raw.settings["vocab_size"] == rows
