@@ -18,10 +18,15 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gui.app import App
 
 ROOT = Path(__file__).parents[2]
 FRAME_MS = 1000 / 60
 BEAT_MS = 5
+WORK_MS = 6000
 PROMPT = "To be, or not to be, that is the question: " * 12
 
 BARE = """
@@ -66,10 +71,7 @@ def own(folder: Path) -> dict[str, float]:
 
 
 def start() -> None:
-    """Run the program in this process, watch it, and print what was seen."""
-    asked, folder = float(sys.argv[1]), Path(sys.argv[2])
-    # What `gui.app.run` does, with an eye on the event loop.
-    from PySide6.QtCore import Qt, QTimer  # noqa: PLC0415
+    """Run the program in this process as `gui.app.run` does, and print what was seen."""
     from PySide6.QtWidgets import QApplication  # noqa: PLC0415
 
     from gui.app import _SWITCH_SECONDS, App  # noqa: PLC0415
@@ -79,62 +81,71 @@ def start() -> None:
     sys.setswitchinterval(_SWITCH_SECONDS)
     application = QApplication([])
     application.setStyle("Fusion")
-    app = App(Options(model=folder, prompt=PROMPT), Settings(None))
-    seen: dict[str, float] = {}
-    late: list[float] = []
-    due = [0.0]
-
-    def note(name: str) -> None:
-        seen.setdefault(name, time.time() - asked)
-
-    def beat() -> None:
-        now = time.perf_counter()
-        if due[0]:
-            late.append(1000 * (now - due[0]))
-        due[0] = now + BEAT_MS / 1000
-        step()
-
-    def step() -> None:
-        if "working" in seen:
-            if len(late) > 6000 / BEAT_MS:
-                finish()
-        elif "curves" in seen and app._is_settled:  # noqa: SLF001
-            seen["stall"] = max(late)
-            late.clear()
-            work()
-        elif "heatmap" in seen:
-            from gui import graphs  # noqa: PLC0415
-
-            if graphs.loader().module is not None:
-                note("curves")
-        elif app._is_furnished and app.store.state.reading is not None:  # noqa: SLF001
-            app.window.repaint()
-            note("heatmap")
-            seen["stall to heatmap"] = max(late)
-
-    def work() -> None:
-        from gui.wishes import Play, SetMask, SetSpeed  # noqa: PLC0415
-
-        note("working")
-        assert app.controller is not None  # noqa: S101
-        app.controller.fulfil(SetMask({"mask": "none"}))  # a whole pass each time
-        app.controller.fulfil(SetMask({"mask": "causal"}))
-        app.controller.fulfil(SetSpeed(200.0))
-        app.controller.fulfil(Play("play"))
-
-    def finish() -> None:
-        timer.stop()
-        ordered = sorted(late)
-        seen["p99"], seen["worst"] = ordered[int(0.99 * len(ordered))], ordered[-1]
-        app.window.close()
-
-    app.window.painted.connect(lambda: note("paint"))
-    timer = QTimer(interval=BEAT_MS, timerType=Qt.TimerType.PreciseTimer)
-    timer.timeout.connect(beat)
-    timer.start()
+    app = App(Options(model=Path(sys.argv[2]), prompt=PROMPT), Settings(None))
+    watch = Watch(app, asked=float(sys.argv[1]))
     app.show()
     application.exec()
-    print(json.dumps(seen))
+    print(json.dumps(watch.seen))
+
+
+class Watch:
+    """An eye on one start, and on how late a timer comes."""
+
+    def __init__(self, app: "App", asked: float) -> None:
+        from PySide6.QtCore import Qt, QTimer  # noqa: PLC0415
+
+        self._app, self._asked = app, asked
+        self.seen: dict[str, float] = {}
+        self._late: list[float] = []
+        self._due = 0.0
+        app.window.painted.connect(lambda: self._note("paint"))
+        self._timer = QTimer(interval=BEAT_MS, timerType=Qt.TimerType.PreciseTimer)
+        self._timer.timeout.connect(self._beat)
+        self._timer.start()
+
+    def _note(self, name: str) -> None:
+        self.seen.setdefault(name, time.time() - self._asked)
+
+    def _beat(self) -> None:
+        now = time.perf_counter()
+        if self._due:
+            self._late.append(1000 * (now - self._due))
+        self._due = now + BEAT_MS / 1000
+        if "working" in self.seen:
+            self._finish()
+        elif "curves" in self.seen:
+            self._work()
+        elif "heatmap" in self.seen:
+            self._wait_for_curves()
+        elif self._app._is_furnished and self._app.store.state.reading is not None:
+            self._app.window.repaint()
+            self._note("heatmap")
+            self.seen["stall to heatmap"] = max(self._late)
+
+    def _wait_for_curves(self) -> None:
+        from gui import graphs  # noqa: PLC0415
+
+        if graphs.loader().module is not None and self._app._is_settled:
+            self._note("curves")
+            self.seen["stall"] = max(self._late)
+            self._late.clear()
+
+    def _work(self) -> None:
+        """Whole passes, and then token by token."""
+        from gui.wishes import Play, SetMask, SetSpeed  # noqa: PLC0415
+
+        self._note("working")
+        assert self._app.controller is not None
+        for wish in (SetMask({"mask": "none"}), SetMask({"mask": "causal"}), SetSpeed(200.0)):
+            self._app.controller.fulfil(wish)
+        self._app.controller.fulfil(Play("play"))
+
+    def _finish(self) -> None:
+        if len(self._late) * BEAT_MS > WORK_MS or not self._app.store.state.playing:
+            self._timer.stop()
+            ordered = sorted(self._late)
+            self.seen["p99"], self.seen["worst"] = ordered[int(0.99 * len(ordered))], ordered[-1]
+            self._app.window.close()
 
 
 def model(folder: Path) -> Path:
