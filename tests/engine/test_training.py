@@ -47,6 +47,7 @@ def test_the_command_line_trains_resumes_and_leaves_a_model_that_loads(
 ) -> None:
     """The command line trains, resumes and leaves a model that loads."""
     folder = _write(tmp_path, a=VERSE * 9, b=VERSE * 2)
+    on_control_c = signal.getsignal(signal.SIGINT)
     assert main(_command(folder, "--steps", "4")) == 0
     assert "nats per character over the whole held-out text" in capsys.readouterr().out
     assert main(_command(folder, "--steps", "4")) == 1
@@ -56,7 +57,7 @@ def test_the_command_line_trains_resumes_and_leaves_a_model_that_loads(
     assert loaded.facts["step"] == 6
     assert loaded.facts["held_out_texts"] == ["b"]
     assert loaded.tokenizer.decode(loaded.tokenizer.encode("five")) == "five"
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert signal.getsignal(signal.SIGINT) is on_control_c
     assert load_checkpoint(folder / "out" / "best").facts["step"] in {2, 4, 6}
 
 
