@@ -49,6 +49,8 @@ def house(window: QWidget, panel: QWidget, width: int, height: int) -> None:
 
 
 def picture(panel: QWidget) -> QImage:
-    """What a panel looks like once everything has its place."""
+    """What a panel looks like once everything has its place, whoever has the keyboard."""
     QApplication.processEvents()
+    if focused := QApplication.focusWidget():
+        focused.clearFocus()
     return panel.grab().toImage()
