@@ -77,7 +77,8 @@ class PromptPanel(Panel):
         is_new = previous is None or view.reading is not previous.reading
         if is_new and view.reading.reason != "looked":
             self.strip.set_recomputed(*view.reading.computed)
-        self._light(view)
+        if is_new or (previous is not None and view.lit != previous.lit):
+            self._light(view)
         if view.query is not None:
             self.editor.set_selected(view.query + view.reading.n_fallen)
 
