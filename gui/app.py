@@ -55,6 +55,7 @@ class App:
         self.controller: Controller | None = None
         self._steps_left = options.steps
         self._is_furnished = False
+        self._furnishing = self._pieces()
         self._is_settled = False
         self._is_closed = False
 
@@ -68,16 +69,9 @@ class App:
 
     def furnish(self) -> None:
         """Do what the first paint did not wait for, in pieces, so that the window stays alive."""
-        pieces = self._pieces()
-
-        def go_on() -> None:
-            if self._is_closed:
-                pieces.close()
-            for _piece in pieces:
-                QTimer.singleShot(0, go_on)
-                return
-
-        go_on()
+        for _piece in self._furnishing:
+            QTimer.singleShot(0, self.furnish)
+            return
 
     def _pieces(self) -> Generator[None, None, None]:
         """Start the engine first, import numpy and the panels, build them, connect everything."""
@@ -251,6 +245,7 @@ class App:
     def close(self) -> None:
         """Keep the settings, end the engine's thread."""
         self._is_closed = True
+        self._furnishing.close()  # and with it panels that have no place yet
         if self.controller is None:
             return
         self.controller.close()
