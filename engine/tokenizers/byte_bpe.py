@@ -14,7 +14,8 @@ import tokenizers
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
 from engine.errors import TokenizerError
-from engine.tokenizers.utf8 import to_bytes, to_text
+from engine.tokenizers.merged import MergedVocabulary
+from engine.tokenizers.utf8 import to_bytes
 
 _SURROGATES = re.compile(r"([\ud800-\udfff]+)")
 
@@ -29,7 +30,7 @@ def _byte_symbols() -> dict[str, int]:
 _BYTE_OF_SYMBOL = _byte_symbols()
 
 
-class ByteBpe:
+class ByteBpe(MergedVocabulary):
     """Owns the library's tokenizer and, for each token id, the bytes it stands for.
 
     Raises:
@@ -37,14 +38,13 @@ class ByteBpe:
     """
 
     def __init__(self, library_tokenizer: tokenizers.Tokenizer) -> None:
-        self._library = library_tokenizer
         added = library_tokenizer.get_added_tokens_decoder()
         vocabulary = library_tokenizer.get_vocab(with_added_tokens=True)
         found: dict[int, bytes] = {}
         for symbols, token_id in vocabulary.items():
             whole = token_id in added
             found[token_id] = to_bytes(symbols) if whole else _bytes_of(symbols)
-        self._bytes = [found.get(token_id, b"") for token_id in range(max(found, default=-1) + 1)]
+        token_bytes = [found.get(token_id, b"") for token_id in range(max(found, default=-1) + 1)]
         ids = {data: token_id for token_id, data in found.items() if token_id not in added}
         missing = [byte for byte in range(256) if bytes([byte]) not in ids]
         if missing:
@@ -52,7 +52,8 @@ class ByteBpe:
                 f"the vocabulary lacks a token for byte {missing[0]}; "
                 "a byte-level one has all 256 single bytes."
             )
-        self._byte_ids = [ids[bytes([byte])] for byte in range(256)]
+        byte_ids = {byte: ids[bytes([byte])] for byte in range(256)}
+        super().__init__(library_tokenizer, token_bytes, byte_ids, _SURROGATES)
 
     @classmethod
     def train(cls, texts: Iterable[str], vocab_size: int) -> Self:
@@ -96,41 +97,6 @@ class ByteBpe:
     def save(self, folder: Path) -> None:
         """Write `tokenizer.json` into the folder, in the library's own format."""
         self._library.save(str(folder / "tokenizer.json"), pretty=False)
-
-    @property
-    def vocab_size(self) -> int:
-        """The number of token ids, added tokens included."""
-        return len(self._bytes)
-
-    def encode(self, text: str) -> list[int]:
-        """The token ids of any str; nothing is added, dropped or normalised."""
-        token_ids: list[int] = []
-        for i, piece in enumerate(_SURROGATES.split(text)):
-            if i % 2:
-                token_ids.extend(self._byte_ids[byte] for byte in to_bytes(piece))
-            elif piece:
-                token_ids.extend(self._library.encode(piece, add_special_tokens=False).ids)
-        return token_ids
-
-    def decode(self, token_ids: Iterable[int]) -> str:
-        """The text; bytes that form no character become U+FFFD.
-
-        Raises:
-            TokenizerError: an id is outside the vocabulary.
-        """
-        return to_text(b"".join(map(self.token_bytes, token_ids)))
-
-    def token_bytes(self, token_id: int) -> bytes:
-        """The UTF-8 bytes one token stands for, possibly a part of a character.
-
-        Raises:
-            TokenizerError: the id is outside the vocabulary.
-        """
-        if not 0 <= token_id < len(self._bytes):
-            raise TokenizerError(
-                f"token {token_id} is outside the vocabulary of 0 to {len(self._bytes) - 1}."
-            )
-        return self._bytes[token_id]
 
 
 def _bytes_of(symbols: str) -> bytes:

@@ -8,7 +8,7 @@ token nor SentencePiece's space, so that the tokens' bytes are the text's.
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -19,7 +19,8 @@ from tokenizers import AddedToken, Regex, models, normalizers, pre_tokenizers
 from engine.errors import TokenizerError
 from engine.tokenizers.byte_bpe import _BYTE_OF_SYMBOL
 from engine.tokenizers.gguf_splitting import splitting_of
-from engine.tokenizers.utf8 import to_bytes, to_text
+from engine.tokenizers.merged import MergedVocabulary
+from engine.tokenizers.utf8 import to_bytes
 
 KIND = "gguf"
 
@@ -37,7 +38,7 @@ _ARCHITECTURE = "general.architecture"
 _KEPT = (_ARCHITECTURE, _MODEL, _PRE, _TOKENS, _TYPES, _SCORES, _MERGES)
 
 
-class GgufVocabulary:
+class GgufVocabulary(MergedVocabulary):
     """Owns the library's tokenizer and, for each token id, the bytes it stands for.
 
     A character for whose bytes a byte-level vocabulary has no tokens (SmolLM2's lacks a few
@@ -52,12 +53,9 @@ class GgufVocabulary:
         kept_away: str,
         source: Mapping[str, Any],
     ) -> None:
-        self._library = library
-        self._bytes = token_bytes
-        self._byte_ids = byte_ids
+        spelled = re.compile(f"([{kept_away}]+)")
+        super().__init__(library, token_bytes, byte_ids, spelled, _unspellable(byte_ids))
         self._source = source
-        self._spelled = re.compile(f"([{kept_away}]+)")
-        self._unspellable = _unspellable(byte_ids)
 
     @classmethod
     def from_metadata(cls, metadata: Mapping[str, Any]) -> Self:
@@ -106,43 +104,6 @@ class GgufVocabulary:
         }
         data = {"kind": KIND, "metadata": metadata}
         (folder / "tokenizer.json").write_text(json.dumps(data), encoding="utf-8")
-
-    @property
-    def vocab_size(self) -> int:
-        """The number of token ids, special ones included."""
-        return len(self._bytes)
-
-    def encode(self, text: str) -> list[int]:
-        """The token ids of any str; nothing is added or dropped."""
-        if self._unspellable is not None:
-            text = self._unspellable.sub("\ufffd", text)
-        token_ids: list[int] = []
-        for i, piece in enumerate(self._spelled.split(text)):
-            if i % 2:
-                token_ids.extend(self._byte_ids[byte] for byte in to_bytes(piece))
-            elif piece:
-                token_ids.extend(self._library.encode(piece, add_special_tokens=False).ids)
-        return token_ids
-
-    def decode(self, token_ids: Iterable[int]) -> str:
-        """The text; bytes that form no character become U+FFFD.
-
-        Raises:
-            TokenizerError: an id is outside the vocabulary.
-        """
-        return to_text(b"".join(map(self.token_bytes, token_ids)))
-
-    def token_bytes(self, token_id: int) -> bytes:
-        """The UTF-8 bytes one token stands for, possibly a part of a character.
-
-        Raises:
-            TokenizerError: the id is outside the vocabulary.
-        """
-        if not 0 <= token_id < len(self._bytes):
-            raise TokenizerError(
-                f"token {token_id} is outside the vocabulary of 0 to {len(self._bytes) - 1}."
-            )
-        return self._bytes[token_id]
 
 
 def _numbers(source: Mapping[str, Any], name: str, n: int, kinds: str) -> list[Any] | None:

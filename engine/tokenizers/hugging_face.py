@@ -9,7 +9,7 @@ in single-byte tokens: lone surrogates and, where it stands for a space, the let
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,8 @@ import tokenizers
 from engine.errors import TokenizerError
 from engine.tokenizers.byte_bpe import _BYTE_OF_SYMBOL
 from engine.tokenizers.gguf_vocabulary import _bytes_of, _unspellable
-from engine.tokenizers.utf8 import to_bytes, to_text
+from engine.tokenizers.merged import MergedVocabulary
+from engine.tokenizers.utf8 import to_bytes
 
 _SPACE = "▁"
 _SURROGATES = r"\ud800-\udfff"
@@ -28,7 +29,7 @@ _GPT2_CLASSES = ("GPT2Tokenizer", "GPT2TokenizerFast")
 Json = dict[str, Any]
 
 
-class HuggingFaceVocabulary:
+class HuggingFaceVocabulary(MergedVocabulary):
     """Owns the library's tokenizer and, for each token id, the bytes it stands for.
 
     A character for whose bytes a byte-level vocabulary has no tokens is read as U+FFFD; every
@@ -42,52 +43,12 @@ class HuggingFaceVocabulary:
         byte_ids: Mapping[int, int],
         kept_away: str,
     ) -> None:
-        self._library = library
-        self._bytes = token_bytes
-        self._byte_ids = byte_ids
-        self._spelled = re.compile(f"([{kept_away}]+)")
-        self._unspellable = _unspellable(byte_ids)
+        spelled = re.compile(f"([{kept_away}]+)")
+        super().__init__(library, token_bytes, byte_ids, spelled, _unspellable(byte_ids))
 
     def save(self, folder: Path) -> None:
         """Write `tokenizer.json` into the folder, in the library's own format."""
         self._library.save(str(folder / "tokenizer.json"), pretty=False)
-
-    @property
-    def vocab_size(self) -> int:
-        """The number of token ids, special ones included."""
-        return len(self._bytes)
-
-    def encode(self, text: str) -> list[int]:
-        """The token ids of any str; nothing is added or dropped."""
-        if self._unspellable is not None:
-            text = self._unspellable.sub("\ufffd", text)
-        token_ids: list[int] = []
-        for i, piece in enumerate(self._spelled.split(text)):
-            if i % 2:
-                token_ids.extend(self._byte_ids[byte] for byte in to_bytes(piece))
-            elif piece:
-                token_ids.extend(self._library.encode(piece, add_special_tokens=False).ids)
-        return token_ids
-
-    def decode(self, token_ids: Iterable[int]) -> str:
-        """The text; bytes that form no character become U+FFFD.
-
-        Raises:
-            TokenizerError: an id is outside the vocabulary.
-        """
-        return to_text(b"".join(map(self.token_bytes, token_ids)))
-
-    def token_bytes(self, token_id: int) -> bytes:
-        """The UTF-8 bytes one token stands for, possibly a part of a character.
-
-        Raises:
-            TokenizerError: the id is outside the vocabulary.
-        """
-        if not 0 <= token_id < len(self._bytes):
-            raise TokenizerError(
-                f"token {token_id} is outside the vocabulary of 0 to {len(self._bytes) - 1}."
-            )
-        return self._bytes[token_id]
 
 
 def read_vocabulary(folder: Path) -> HuggingFaceVocabulary:
