@@ -3,12 +3,12 @@
 from abc import abstractmethod
 from typing import ClassVar
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QShowEvent
+from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtGui import QHideEvent, QShowEvent
 from PySide6.QtWidgets import QWidget
 
 from gui.view import View
-from gui.wishes import Wish
+from gui.wishes import WantCell, WantLens, Wish
 
 
 class Panel(QWidget):
@@ -73,3 +73,33 @@ class Panel(QWidget):
     def wish(self, wish: Wish) -> None:
         """Ask for something; the controller decides."""
         self.wished.emit(wish)
+
+
+class AskingPanel(Panel):
+    """A panel whose content the engine works out only while somebody can see it.
+
+    Subclasses set `wants`, the wish that says whether it is seen.
+    """
+
+    wants: ClassVar[type[WantCell | WantLens]]
+
+    def __init__(self) -> None:
+        super().__init__()
+        # Later, for a panel may be shown or hidden while the store is telling.
+        self._tell_soon = QTimer(self, singleShot=True, interval=0)
+        self._tell_soon.timeout.connect(lambda: self.wish(self.wants(self.is_seen)))
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Ask."""
+        super().showEvent(event)
+        self._tell_soon.start()
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        """Nobody looks any more."""
+        super().hideEvent(event)
+        self._tell_soon.start()
+
+    def set_in_front(self, is_in_front: bool) -> None:  # noqa: FBT001
+        """The same, where panels share a place."""
+        super().set_in_front(is_in_front)
+        self._tell_soon.start()

@@ -2,14 +2,14 @@
 
 from typing import ClassVar
 
-from PySide6.QtCore import Qt, QTimer
-from PySide6.QtGui import QGuiApplication, QHideEvent, QKeySequence, QShortcut, QShowEvent
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QGuiApplication, QKeySequence, QShortcut
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout
 
 from engine.cell import CellArithmetic
 from gui.cell_stages import addresses, stages_of
 from gui.panels.absence import absence
-from gui.panels.base import Panel
+from gui.panels.base import AskingPanel
 from gui.state import OpenedCell
 from gui.theme import Theme
 from gui.view import View
@@ -24,12 +24,13 @@ WAITING = "The arithmetic is being worked out."
 _TOLD_LINES = 2
 
 
-class CellPanel(Panel):
+class CellPanel(AskingPanel):
     """Shows the weight that is selected; asks for it only while it can be seen."""
 
     name: ClassVar[str] = "cell"
     title: ClassVar[str] = "One cell"
     tab: ClassVar[str] = "Cell"
+    wants = WantCell
     help: ClassVar[str] = (
         "How the selected weight comes about, from query and key to what its head adds to the "
         "residual; click a weight in the heatmap to open it."
@@ -52,9 +53,6 @@ class CellPanel(Panel):
         shortcut.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
         shortcut.activated.connect(self._copy)
         self.setFocusProxy(self.view)
-        # Later, for a panel may be shown or hidden while the store is telling.
-        self._tell_soon = QTimer(self, singleShot=True, interval=0)
-        self._tell_soon.timeout.connect(lambda: self.wish(WantCell(self.is_seen)))
         self._head = QHBoxLayout()
         self._head.addWidget(self.heading, 1)
         self._head.addWidget(self.copy_button)
@@ -65,21 +63,6 @@ class CellPanel(Panel):
         self._foot.addWidget(self.told)
         self._foot.addWidget(self.check)
         self._layout.addLayout(self._foot)
-
-    def showEvent(self, event: QShowEvent) -> None:
-        """Ask for the arithmetic."""
-        super().showEvent(event)
-        self._tell_soon.start()
-
-    def hideEvent(self, event: QHideEvent) -> None:
-        """Nobody looks any more."""
-        super().hideEvent(event)
-        self._tell_soon.start()
-
-    def set_in_front(self, is_in_front: bool) -> None:  # noqa: FBT001
-        """The same, where panels share a place."""
-        super().set_in_front(is_in_front)
-        self._tell_soon.start()
 
     def draw(self, view: View, previous: View | None) -> None:
         """Show the arithmetic that the view has; dimmed while it is not the selected weight's."""

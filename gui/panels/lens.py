@@ -2,14 +2,12 @@
 
 from typing import ClassVar
 
-from PySide6.QtCore import QTimer
-from PySide6.QtGui import QHideEvent, QShowEvent
 from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QPushButton, QVBoxLayout
 
 from engine.lens import Lens
 from engine.reading import Reading
 from gui.panels.absence import absence
-from gui.panels.base import Panel
+from gui.panels.base import AskingPanel
 from gui.theme import Theme
 from gui.view import View
 from gui.widgets.check_line import CheckLine
@@ -33,12 +31,13 @@ _WIDTHS = {
 _TOLD_LINES = 2
 
 
-class LensPanel(Panel):
+class LensPanel(AskingPanel):
     """A grid of depths × positions, and a line that proves its last row; asks while it is seen."""
 
     name: ClassVar[str] = "lens"
     title: ClassVar[str] = "Logit lens"
     tab: ClassVar[str] = "Lens"
+    wants = WantLens
     help: ClassVar[str] = (
         "What the model would answer if it stopped after each layer: the residual there through "
         "the final norm and the output matrix."
@@ -59,24 +58,6 @@ class LensPanel(Panel):
         self.grid.position_requested.connect(lambda at: self.wish(SelectPosition(at)))
         self.grid.pointed.connect(self._explain)
         self.widths.idClicked.connect(lambda index: self.grid.set_shows_all(bool(index)))
-        # Later, for a panel may be shown or hidden while the store is telling.
-        self._tell_soon = QTimer(self, singleShot=True, interval=0)
-        self._tell_soon.timeout.connect(lambda: self.wish(WantLens(self.is_seen)))
-
-    def showEvent(self, event: QShowEvent) -> None:
-        """Ask for the lens."""
-        super().showEvent(event)
-        self._tell_soon.start()
-
-    def hideEvent(self, event: QHideEvent) -> None:
-        """Nobody looks any more."""
-        super().hideEvent(event)
-        self._tell_soon.start()
-
-    def set_in_front(self, is_in_front: bool) -> None:  # noqa: FBT001
-        """The same, where panels share a place."""
-        super().set_in_front(is_in_front)
-        self._tell_soon.start()
 
     def draw(self, view: View, previous: View | None) -> None:
         """Show the lens that the view has; dimmed while it is not the shown text's."""
