@@ -1,0 +1,52 @@
+"""What a search tells: a model, a place that is looked into, or why one was not seen whole."""
+
+from dataclasses import dataclass
+
+_FLOAT32 = 4  # bytes; what every weight becomes in memory, however it is stored
+
+
+@dataclass(frozen=True, kw_only=True)
+class Description:
+    """What the headers of one model say; 0 and "" stand for what they do not."""
+
+    n_bytes: int  # of its weights, on disk
+    architecture: str = ""
+    n_layer: int = 0
+    n_head: int = 0
+    n_parameters: int = 0
+    reason: str = ""  # why it cannot be opened, a sentence; "" if it can
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found(Description):
+    """One model on this computer. `path` is what to open."""
+
+    name: str
+    path: str
+    place: str  # the title of the place where it was found
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether its headers promise that it can be opened."""
+        return not self.reason
+
+    @property
+    def needed_bytes(self) -> int:
+        """What its weights take in memory, as float32; 0 where that is not known."""
+        return _FLOAT32 * self.n_parameters
+
+
+@dataclass(frozen=True)
+class Looking:
+    """The search has come to the place with this title, after `n_done` of `n_places`."""
+
+    place: str
+    n_done: int
+    n_places: int
+
+
+@dataclass(frozen=True)
+class Note:
+    """A place was not seen, or not seen whole, and why: one sentence."""
+
+    sentence: str
