@@ -10,6 +10,7 @@ from engine.library.found import Found, Looking, Note
 from engine.library.memory import available_bytes
 from engine.library.places import Place, added_place, standard_places
 from engine.library.search import search
+from engine.library.stores import model_name
 
 __all__ = [
     "Found",
@@ -18,6 +19,7 @@ __all__ = [
     "Place",
     "added_place",
     "available_bytes",
+    "model_name",
     "search",
     "standard_places",
 ]

@@ -12,7 +12,7 @@ from engine.errors import CheckpointError, TokenizerError
 from engine.library.families import size
 from engine.library.files import size_of, unreadable
 from engine.library.found import Description
-from engine.library.safetensors_header import is_weight
+from engine.library.safetensors_header import is_shape, is_weight
 
 FILE = "ckpt.pt"
 ARCHITECTURE = "nanoGPT"
@@ -21,6 +21,8 @@ _STORAGES = ("Float", "Double", "Half", "BFloat16", "Long", "Int", "Short", "Cha
 
 
 def _tensor(storage: object, _first: int, shape: tuple[int, ...], *_more: object) -> object:
+    if not is_shape(shape):
+        raise ValueError(shape)
     return storage, math.prod(shape)
 
 

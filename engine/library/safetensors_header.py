@@ -14,6 +14,7 @@ from engine.library.files import parse_json, size_of, unreadable
 READABLE = ("F32", "F16", "BF16")
 _LENGTH = struct.Struct("<Q")
 _MOST_HEADER = 32 << 20  # bytes
+_MOST_SIDES, _LONGEST_SIDE = 8, 1 << 40
 # What files hold besides weights: masks, and the speeds of rotary positions.
 _NO_WEIGHT = re.compile(r".*\.(attn|attention)\.(masked_)?bias|.*\.rotary_emb\.inv_freq")
 
@@ -21,6 +22,15 @@ _NO_WEIGHT = re.compile(r".*\.(attn|attention)\.(masked_)?bias|.*\.rotary_emb\.i
 def is_weight(name: str) -> bool:
     """Whether a tensor of this name is learnt, not a table that files carry along."""
     return _NO_WEIGHT.fullmatch(name) is None
+
+
+def is_shape(sides: object) -> bool:
+    """Whether these can be the sides of a tensor, and are soon multiplied."""
+    return (
+        isinstance(sides, list | tuple)
+        and len(sides) <= _MOST_SIDES
+        and all(type(side) is int and 0 <= side <= _LONGEST_SIDE for side in sides)
+    )
 
 
 @dataclass(frozen=True)
@@ -67,7 +77,7 @@ def _parts(path: Path, name: str, entry: Any) -> tuple[str, list[int], int]:  # 
     """A tensor's kind, its shape, and where it ends among the tensors."""
     match entry:
         case {"dtype": str(kind), "shape": [*shape], "data_offsets": [int(start), int(stop)]} if (
-            0 <= start <= stop and all(type(side) is int and side >= 0 for side in shape)
+            0 <= start <= stop and is_shape(shape)
         ):
             return kind, shape, stop
     raise CheckpointError(f"{path.name} is damaged: {called(name)!r} has no place in it.")

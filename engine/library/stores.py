@@ -40,11 +40,12 @@ def in_folder(top: Path, walker: Walker) -> Iterator[Candidate]:
         ggufs = _gguf_names(listing)
         # With GGUF files and no others, a config.json only tells more of those.
         if CONFIG_FILE in listing.files and (not ggufs or _has_other_weights(listing)):
-            yield Candidate(_name_of(listing.path), listing.path, "folder", listing.files)
+            yield Candidate(model_name(listing.path), listing.path, "folder", listing.files)
         for name in ggufs:
-            yield Candidate(_stem(name), listing.path / name, "gguf")
+            yield Candidate(model_name(listing.path / name), listing.path / name, "gguf")
         if NANOGPT_FILE in listing.files:
-            yield Candidate(_name_of(listing.path), listing.path / NANOGPT_FILE, "nanogpt")
+            path = listing.path / NANOGPT_FILE
+            yield Candidate(model_name(path), path, "nanogpt")
 
 
 def in_hub_cache(top: Path, walker: Walker) -> Iterator[Candidate]:
@@ -71,7 +72,8 @@ def _in_snapshot(called: str, snapshot: Path, walker: Walker) -> Iterator[Candid
         top = top or listing
         for name in _gguf_names(listing):
             has_gguf = True
-            yield Candidate(f"{called}: {_stem(name)}", listing.path / name, "gguf")
+            full = f"{called}: {name[: -len(_GGUF)]}"
+            yield Candidate(full, listing.path / name, "gguf")
     if top is not None and (not has_gguf or _has_other_weights(top)):
         yield Candidate(called, snapshot, "folder", top.files, is_certain=True)
 
@@ -150,14 +152,17 @@ def _has_other_weights(listing: Listing) -> bool:
     return any(name.endswith((".safetensors", ".bin", ".pt", ".pth")) for name in listing.files)
 
 
-def _stem(name: str) -> str:
-    return name[: -len(_GGUF)]
-
-
-def _name_of(folder: Path) -> str:
-    """The repository's name where the folder is of a Hugging Face cache, else the folder's."""
-    above = folder.parent
-    kind, *parts = above.parent.name.split("--")
-    if above.name == "snapshots" and kind == "models" and parts:
-        return "/".join(parts)
-    return folder.name or str(folder)
+def model_name(path: Path) -> str:
+    """What to call the model at a path: a repository's name if it is in Hugging Face's cache."""
+    is_file = path.suffix.lower() == _GGUF
+    stem = path.name[: -len(_GGUF)] if is_file else path.name
+    for part in path.parts:
+        kind, _, repository = part.partition("--")
+        if kind == "models" and repository:
+            called = repository.replace("--", "/")
+            return f"{called}: {stem}" if is_file else called
+    if path.name.startswith("sha256-"):
+        return f"Ollama {stem[:14]}…"
+    if path.name == NANOGPT_FILE:
+        return path.parent.name
+    return stem or str(path)

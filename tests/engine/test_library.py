@@ -22,7 +22,16 @@ from engine.architectures import ARCHITECTURES
 from engine.architectures._architecture import Settings
 from engine.checkpoints.folder import save_checkpoint
 from engine.errors import ConfigError, EngineError
-from engine.library import Found, Looking, Note, Place, added_place, search, standard_places
+from engine.library import (
+    Found,
+    Looking,
+    Note,
+    Place,
+    added_place,
+    model_name,
+    search,
+    standard_places,
+)
 from engine.library.families import FAMILIES, ROPE_SCALINGS, check_family, layers_and_heads
 from engine.library.gguf_model import VOCABULARIES
 from engine.library.memory import available_bytes, available_in
@@ -699,6 +708,32 @@ def test_a_header_that_promises_billions_costs_neither_time_nor_memory(tmp_path:
     assert time.perf_counter() - began < 5
     assert "damaged" in gguf.reason
     assert "damaged" in folder.reason
+
+
+@pytest.mark.parametrize("side", [10**4000, -1, 1.5, True, "7", None])
+def test_an_absurd_size_in_a_header_is_damage(llama: Path, side: Any) -> None:
+    """Nothing is multiplied that would take a year."""
+    entry = {"dtype": "F32", "shape": [side] * 3, "data_offsets": [0, 4]}
+    header = json.dumps({"w": entry}).encode()
+    (llama / WEIGHTS).write_bytes(len(header).to_bytes(8, "little") + header + bytes(4))
+    assert "damaged" in only(llama).reason
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("/models/toy", "toy"),
+        ("/models/toy.Q8_0.gguf", "toy.Q8_0"),
+        ("/runs/shakespeare/ckpt.pt", "shakespeare"),
+        ("/hub/models--gpt2/snapshots/abc", "gpt2"),
+        ("/hub/models--a--b/snapshots/abc/Q8/toy.gguf", "a/b: toy"),
+        ("/hub/models--a--b/blobs/abc", "a/b"),
+        ("/.ollama/models/blobs/sha256-0123456789abcdef", "Ollama sha256-0123456…"),
+    ],
+)
+def test_a_path_alone_gives_a_name_to_read(path: str, name: str) -> None:
+    """For a list of models that were opened before."""
+    assert model_name(Path(path)) == name
 
 
 # Memory, and what a search loads
