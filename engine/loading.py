@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 
 from engine.architectures import build
-from engine.checkpoints import gguf, hf_folder
+from engine.checkpoints import gguf, hf_folder, nanogpt
 from engine.checkpoints.folder import load_checkpoint
 from engine.checkpoints.raw import RawCheckpoint
 from engine.errors import CheckpointError
@@ -54,12 +54,13 @@ def _foreign(
 READERS: tuple[Reader, ...] = (
     Reader(gguf.is_gguf, _foreign(gguf.read)),
     Reader(hf_folder.is_hf_folder, _foreign(hf_folder.read)),
+    Reader(nanogpt.is_nanogpt, _foreign(nanogpt.read)),
     Reader(Path.is_dir, _own),
 )
 
 
 def load(path: Path) -> Loaded:
-    """The model of a folder (this program's own, or Hugging Face's) or of a GGUF file.
+    """The model of a folder (this program's own, or Hugging Face's), a GGUF file or a `ckpt.pt`.
 
     Raises:
         CheckpointError: there is nothing at the path, or no model that can be read.
@@ -71,7 +72,8 @@ def load(path: Path) -> Loaded:
         reader = None
     if reader is None:
         raise CheckpointError(
-            f"{path} is no folder; open one that holds a model's config.json, or a GGUF file."
+            f"{path} is no folder; open one that holds a model's config.json, a GGUF file, or "
+            "nanoGPT's ckpt.pt."
         )
     began = time.perf_counter()
     model, tokenizer, name = reader.read(path)
