@@ -1,5 +1,6 @@
 """What comes back at the next start: rows of name, default and a sentence, kept by QSettings."""
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -40,6 +41,8 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("motion", True, "Whether what was recomputed flashes."),
     Setting("geometry", QByteArray(), "Where the window stood and how large it was."),
     Setting("layout", QByteArray(), "Where the panels were."),
+    Setting("library_folders", (), "The folders that the user added to look for models in."),
+    Setting("recent_models", (), "The models that were opened, the latest first."),
 )
 
 _MAX_TEXT = 100_000
@@ -63,7 +66,7 @@ class Settings:
             return row.default
         try:
             value = _typed(self._store.value(name), type(row.default))
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, RecursionError):
             return row.default
         return value if row.is_valid(value) else row.default
 
@@ -79,6 +82,8 @@ class Settings:
         if isinstance(row.default, str):
             # What no file can hold is not worth a crash at the end.
             value = value[:_MAX_TEXT].encode("utf-8", "replace").decode("utf-8")
+        if isinstance(row.default, tuple):
+            value = json.dumps(value)  # QSettings gives a list of one text back as a text
         self._store.setValue(name, value)
 
 
@@ -88,11 +93,20 @@ def _typed(stored: Any, wanted: type) -> Any:  # noqa: ANN401
     Raises:
         TypeError: it is of another type.
         ValueError: its text cannot be read as that type.
+        RecursionError: nor as anything else.
     """
     if wanted is bool and stored in {"true", "false"}:
         return stored == "true"
     if wanted is float and isinstance(stored, (str, int)):
         return float(stored)
+    if wanted is tuple:
+        return _texts(json.loads(stored))
     if not isinstance(stored, wanted):
         raise TypeError(f"{stored!r} is no {wanted.__name__}.")
     return stored
+
+
+def _texts(stored: Any) -> tuple[str, ...]:  # noqa: ANN401
+    if not isinstance(stored, list) or not all(isinstance(text, str) for text in stored):
+        raise TypeError(f"{stored!r} is no list of texts.")
+    return tuple(stored)

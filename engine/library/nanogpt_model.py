@@ -68,9 +68,7 @@ def describe_nanogpt(path: Path) -> Description:
 
 
 def _check(arguments: Mapping[str, Any], config: object, path: Path) -> None:
-    from engine.checkpoints.nanogpt_vocabulary import (  # noqa: PLC0415 - loads a library
-        vocabulary_of,
-    )
+    from engine.checkpoints.nanogpt_tokens import vocabulary_of  # noqa: PLC0415 - loads a library
 
     for name in _ARGUMENTS:
         if not size(arguments.get(name)):

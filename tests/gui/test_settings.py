@@ -20,6 +20,8 @@ VALUES: dict[str, Any] = {
     "motion": False,
     "geometry": QByteArray(b"\x01\x00\xffgeometry"),
     "layout": QByteArray(b"\x00\xff\x00layout"),
+    "library_folders": ('/models/a, b; "c"\n100%',),
+    "recent_models": ("/models/é/שלום", "C:\\models\\x", "/not/UTF-8/\udce9"),
 }
 
 
@@ -92,6 +94,12 @@ def test_every_setting_comes_back_at_the_next_start(path: Path, row: Setting) ->
         ("text", "@Invalid()"),
         ("text", "one, two"),
         ("model", "@ByteArray(abc)"),
+        ("recent_models", "one, two"),
+        ("recent_models", "/models/a"),
+        ("recent_models", "[1]"),
+        ("recent_models", "{}"),
+        ("library_folders", "@Invalid()"),
+        ("library_folders", "[" * 100_000),
     ],
 )
 def test_garbage_counts_as_absent(path: Path, name: str, garbage: str) -> None:

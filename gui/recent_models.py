@@ -1,0 +1,59 @@
+"""The models that were opened last: remembered by their paths, offered in a menu."""
+
+from pathlib import Path
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QMenu, QWidget
+
+from engine.library import model_name
+from gui.settings import Settings
+
+MOST = 8
+_SETTING = "recent_models"
+
+
+class RecentModels:
+    """Owns the list, which is kept in the settings."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+
+    def paths(self) -> tuple[Path, ...]:
+        """The latest first."""
+        stored: tuple[str, ...] = self._settings.read(_SETTING)
+        return tuple(map(Path, stored[:MOST]))
+
+    def add(self, path: Path) -> None:
+        """Put a model that was opened to the front; it stands in the list once."""
+        others = [other for other in self.paths() if other != path]
+        self._settings.write(_SETTING, tuple(map(str, [path, *others][:MOST])))
+
+
+class RecentMenu(QMenu):
+    """Offers what `models` remembers at the moment in which it is opened."""
+
+    chosen = Signal(object)  # the Path to open
+
+    def __init__(self, models: RecentModels, parent: QWidget | None = None) -> None:
+        super().__init__("&Recent models", parent)
+        self.setToolTipsVisible(True)
+        self._models = models
+        self.aboutToShow.connect(self._fill)
+        self._fill()
+
+    def _fill(self) -> None:
+        self.clear()
+        paths = self._models.paths()
+        for number, path in enumerate(paths, 1):
+            name = plain(model_name(path)).replace("&", "&&")
+            action = self.addAction(f"&{number}  {name}")
+            action.setToolTip(plain(str(path)))
+            action.setStatusTip(plain(str(path)))
+            action.triggered.connect(lambda _on=False, path=path: self.chosen.emit(path))
+        if not paths:
+            self.addAction("No model has been opened yet").setEnabled(False)
+
+
+def plain(text: str) -> str:
+    """A name from a disk on one line, without what could turn it round or hide a part of it."""
+    return "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
