@@ -32,6 +32,15 @@ class Session:
         """How many tokens have been read: S."""
         return self.traces[-1].end if self.traces else 0
 
+    def n_shared(self, other: "Session") -> int:
+        """How many tokens, from the first on, have been read by the same passes in both."""
+        n_tokens = 0
+        for mine, theirs in zip(self.traces, other.traces, strict=False):
+            if mine is not theirs:
+                break
+            n_tokens = mine.end
+        return n_tokens
+
     def truncate(self, length: int) -> "Session":
         """The story of the first `length` tokens; a pass across the border loses its tail."""
         kept = [trace for trace in self.traces if trace.start < length]

@@ -44,8 +44,7 @@ class HeadPanel(Panel):
         super().__init__()
         self.heading = FittingLabel()
         self.heading.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
-        self.row_text = FittingLabel()
-        self.row_text.setAccessibleName("The selected row in words")
+        self.row_text = FittingLabel(name="The selected row in words", fills=True)
         self.views: dict[str, HeadView] = {"heatmap": MatrixView(), "arcs": ArcView()}
         self.views["heatmap"].setAccessibleName("Heatmap of the selected head")
         self.views["arcs"].setAccessibleName("Links of the selected query")
@@ -112,7 +111,8 @@ class HeadPanel(Panel):
             self.row_text.set_wordings("")
             return
         if has_moved_in or previous is None or focus is not previous.focus:
-            shown.set_matrix(focus.weights, focus.visible, view.labels, view.labels)
+            n_same = 0 if has_moved_in else _n_same(view, previous)
+            shown.set_matrix(focus.weights, focus.visible, view.labels, view.labels, n_same)
         shown.set_cell(view.query, view.key)
         shown.setAccessibleDescription(view.row_sentence)
         name = f"Layer {view.layer}, head {view.head}"
@@ -131,3 +131,12 @@ class HeadPanel(Panel):
 
     def _select(self, query: int, key: int) -> None:
         self.wish(SelectPosition(query, key))
+
+
+def _n_same(view: View, previous: View | None) -> int:
+    """How many tokens, from the first on, the head surely looks at as it did in the last view."""
+    if previous is None or view.reading is None or previous.reading is None:
+        return 0
+    new, old = view.reading.focus, previous.reading.focus
+    is_same_head = (new.layer, new.head) == (old.layer, old.head)
+    return view.reading.session.n_shared(previous.reading.session) if is_same_head else 0

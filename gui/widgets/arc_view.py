@@ -141,7 +141,7 @@ class ArcView(HeadView):
         self._linked_query, self._named_key = query, self._key
         levels: NDArray[np.uint8] = np.zeros(0, np.uint8)
         if query is not None:
-            levels = self._current_levels().index[query].copy()
+            levels = self._levels(query, query + 1)[0]
             if self._leave_first_out:
                 levels[0] = MASKED
             self._draw_rail(places.rail, levels)

@@ -47,21 +47,21 @@ class AxisLabels:
         line = self.lettering.line
         return QRectF(self.left, self.middle(index) - line / 2, self.right - self.left, line)
 
-    def shown(self) -> list[int]:
-        """Which labels are drawn when none is lit."""
+    def shown(self, first: int = 0) -> list[int]:
+        """Which labels, from `first` on, are drawn when none is lit."""
         if self.only is not None:
             return list(self.only)
         if not self.labels or self.cell <= 0:
             return []
-        first = max(0, int((self.low - self.start) / self.cell))
+        first = max(first, int((self.low - self.start) / self.cell))
         last = min(len(self.labels), int((self.high - self.start) / self.cell) + 1)
         first += -first % self.step
         return [index for index in range(first, last, self.step) if self.is_within(index)]
 
-    def draw(self, painter: QPainter, colour: str) -> None:
-        """Draw the labels that fit."""
+    def draw(self, painter: QPainter, colour: str, first: int = 0) -> None:
+        """Draw the labels that fit, from `first` on."""
         painter.setPen(QColor(colour))
-        for index in self.shown():
+        for index in self.shown(first):
             self.lettering.draw(painter, self.box(index), self.labels[index], self.align)
 
     def covered(self, index: int) -> QRectF:

@@ -20,7 +20,7 @@ from gui.theme import LIGHT, Theme, lookup_table
 from gui.widgets.legend import Legend
 from gui.widgets.lettering import Lettering, quoted
 from gui.widgets.pixels import Canvas, hatched, packed
-from gui.widgets.scales import Levels, WeightScale, colour_table, exact, levels
+from gui.widgets.scales import Extent, WeightScale, colour_table, exact, levels
 
 QUERY_AXIS, KEY_AXIS = "query (who looks)", "key (at whom)"
 HINT = "Point at a weight to read it."
@@ -55,7 +55,7 @@ class HeadView(QWidget):
         self._hovered: Cell | None = None
         self._hover_region = QRegion()  # where its marks are
         self._is_stale = False
-        self._levels: Levels | None = None
+        self._extent: Extent | None = None
         self._canvas = self._marked_canvas = Canvas(1, 1, 1.0)
         self._is_laid_out = self._is_drawn = self._is_marked = False
         self._take_theme(LIGHT)
@@ -75,10 +75,12 @@ class HeadView(QWidget):
         visible: NDArray[np.bool_],
         row_labels: Sequence[str],
         column_labels: Sequence[str],
+        n_same: int = 0,  # noqa: ARG002 - for a view that draws only what is new
     ) -> None:
         """Show the weights [T, S]; `visible` [T, S] says which keys the mask lets through.
 
-        The arrays are kept, not copied. Labels are shown as they are.
+        The arrays are kept, not copied. Labels are shown as they are. `n_same` is for how many
+        tokens from the first on they are known to be what is shown; 0 if that is not known.
 
         Raises:
             ValueError: the shapes or the numbers of labels disagree.
@@ -94,7 +96,7 @@ class HeadView(QWidget):
         self._row_labels, self._column_labels = tuple(row_labels), tuple(column_labels)
         if self._hovered and not self._has(*self._hovered):
             self._hovered = None
-        self._levels = None
+        self._extent = None
         self._redraw(layout=not is_same)
 
     def set_empty(self, sentence: str) -> None:
@@ -107,7 +109,6 @@ class HeadView(QWidget):
         """Draw on another scale; with the first token left out, key 0 has no colour."""
         if (scale, leave_first_out) != (self._scale, self._leave_first_out):
             self._scale, self._leave_first_out = scale, leave_first_out
-            self._levels = None
             self._redraw(layout=True)
 
     def set_cell(self, query: int | None, key: int | None) -> None:
@@ -180,24 +181,28 @@ class HeadView(QWidget):
         queries, keys = self._weights.shape
         return 0 <= query < int(queries) and 0 <= key < int(keys)
 
-    def _current_levels(self) -> Levels:
-        if self._levels is None:
-            self._levels = levels(
-                self._weights,
-                self._visible,
-                self._scale,
-                leave_first_out=self._leave_first_out,
-            )
-        return self._levels
+    def _current_extent(self) -> Extent:
+        if self._extent is None:
+            self._extent = Extent.of(self._weights)
+        return self._extent
+
+    def _top(self) -> float:
+        return self._current_extent().top(self._scale, leave_first_out=self._leave_first_out)
+
+    def _levels(self, first: int, last: int) -> NDArray[np.uint8]:
+        """The indices of the colours of some rows [last − first, S]."""
+        rows = slice(first, last)
+        return levels(
+            self._weights[rows],
+            self._visible[rows],
+            self._scale,
+            top=self._top(),
+            leave_first_out=self._leave_first_out,
+        )
 
     def _legend(self) -> Legend:
-        return Legend(
-            self._theme,
-            self._scale,
-            self._leave_first_out,
-            self._current_levels().top,
-            bool((self._current_levels().index == np.uint8(255)).any()),
-        )
+        has_bad = not self._current_extent().is_finite.all()
+        return Legend(self._theme, self._scale, self._leave_first_out, self._top(), has_bad)
 
     def _mark_again(self) -> None:
         self._is_marked = False

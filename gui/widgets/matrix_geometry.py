@@ -31,9 +31,18 @@ class MatrixGeometry:
     def fitted(
         cls, n_rows: int, n_columns: int, area: tuple[int, int, int, int], largest: float
     ) -> Self:
-        """All cells within an area (left, top, width, height), none wider than `largest`."""
-        cell = whole(min(area[2] / n_columns, area[3] / n_rows, largest))
+        """All cells within an area (left, top, width, height), none wider than `largest`.
+
+        There is room for some more, so that most steps leave the present cells in their places.
+        """
+        cell = whole(min(area[2] / roomy(n_columns), area[3] / roomy(n_rows), largest))
         return cls.windowed(n_rows, n_columns, cell, area)
+
+    def room(self) -> Self:
+        """The cells that there are and those that there is room for."""
+        columns, rows = roomy(self.n_columns), roomy(self.n_rows)
+        width, height = first_pixel(columns, self.cell), first_pixel(rows, self.cell)
+        return replace(self, n_rows=rows, n_columns=columns, width=width, height=height)
 
     @classmethod
     def windowed(
@@ -89,6 +98,12 @@ class MatrixGeometry:
     def _span(self, index: int, origin: int) -> tuple[int, int]:
         start, length = pixels_of(index, self.cell)
         return origin + start, length
+
+
+def roomy(n: int) -> int:
+    """A number of cells from `n` on that stays the same for the next few: a 16th more at most."""
+    step = 1 << max(0, n.bit_length() - 5)
+    return -(-n // step) * step
 
 
 def whole(cell: float) -> float:

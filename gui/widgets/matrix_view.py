@@ -2,19 +2,22 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import floor
+from math import ceil, floor
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QRectF, QSizeF, Qt
 from PySide6.QtGui import QColor, QMouseEvent, QPainter, QPen, QPolygonF, QWheelEvent
 from PySide6.QtWidgets import QApplication, QWidget
 
+from gui.widgets.agreement import agreeing, agreeing_tokens
 from gui.widgets.axis_labels import AxisLabels
 from gui.widgets.head_view import KEY_AXIS, QUERY_AXIS, Cell, HeadView
 from gui.widgets.legend import Legend, draw_left_out, hatch_period
 from gui.widgets.lettering import CENTRE, Lettering
 from gui.widgets.matrix_geometry import MatrixGeometry, whole
-from gui.widgets.pixels import colour, packed, pool, strokes
+from gui.widgets.pixels import Canvas, Spans, colour, packed, pool, strokes
 from gui.widgets.scales import MASKED, exact
 
 _WHEEL_STEP = 120  # an eighth of a degree each, as Qt counts
@@ -37,6 +40,23 @@ class _Places:
     is_legend_upright: bool
 
 
+class _Kept(NamedTuple):
+    """How many tokens and how many labels, from the first on, the canvas shows as they are."""
+
+    tokens: int
+    labels: int
+
+
+@dataclass(frozen=True)
+class _Ground:
+    """What a picture is drawn on: while this is the same, only what is new is drawn into it."""
+
+    canvas: Canvas
+    places: _Places
+    room: MatrixGeometry
+    legend: Legend
+
+
 class MatrixView(HeadView):
     """The heatmap of one head, with its axes, its legend and what it is zoomed to.
 
@@ -48,14 +68,46 @@ class MatrixView(HeadView):
         self._places: _Places | None = None
         self._geometry = MatrixGeometry(0, 0, 1.0, 0, 0, 1, 1)
         self._box = QRectF()  # of the cells, in logical pixels
+        self._room = QRectF()  # of these and of those that there is room for
+        self._ground: _Ground | None = None  # None: nothing on the canvas can be kept
+        self._kept = _Kept(0, 0)
+        self._widest = 0.0  # of the labels drawn
         self._lit_axes: tuple[AxisLabels, ...] = ()  # rows and columns, for lit labels
         self._zoom: float | None = None  # device pixels a cell; None shows all
         self._wheel = 0
         self._pressed: QPointF | None = None
         self._dragged_from: tuple[int, int] | None = None
-        self._hatching = strokes(1, 1, 1, 1)
+        self._strokes = strokes(1, 1, 1, 1)
         self._hatched_for: tuple[int, int, int, int] | None = None
         self.setAccessibleName("Attention of one head, heatmap")
+
+    def set_matrix(
+        self,
+        weights: NDArray[np.float32],
+        visible: NDArray[np.bool_],
+        row_labels: Sequence[str],
+        column_labels: Sequence[str],
+        n_same: int = 0,
+    ) -> None:
+        """Show a matrix, as every view of a head does; only what is new is drawn.
+
+        Raises:
+            ValueError: the shapes or the numbers of labels disagree.
+        """
+        ground, kept, extent = self._ground, self._kept, self._extent
+        old = self._weights, self._visible
+        names = self._row_labels, self._column_labels
+        super().set_matrix(weights, visible, row_labels, column_labels, n_same)
+        if ground is None or len(row_labels) != len(column_labels):
+            return
+        n_same = n_same or agreeing_tokens(old, (weights, visible))
+        tokens = min(kept.tokens, n_same, len(row_labels))
+        labels = min(kept.labels, agreeing(names[0], self._row_labels))
+        if row_labels is not column_labels:
+            labels = min(labels, agreeing(names[1], self._column_labels))
+        self._ground, self._kept = ground, _Kept(tokens, labels)
+        if extent is not None:
+            self._extent = extent.continued(tokens, weights)
 
     def reset_view(self) -> None:
         """Show all cells."""
@@ -89,6 +141,9 @@ class MatrixView(HeadView):
     # layout
 
     def _lay_out(self) -> None:
+        known = self._kept.labels if self._ground is not None else 0
+        fresh = (*self._row_labels[known:], *self._column_labels[known:])
+        self._widest = max(self._widest if known else 0.0, self._axis_bold.widest(fresh))
         legend = self._legend()
         upright, flat = self._placed(legend, upright=True), self._placed(legend, upright=False)
         before = self._geometry
@@ -101,20 +156,24 @@ class MatrixView(HeadView):
             part = MatrixGeometry.windowed(rows, columns, self._zoom, places.area)
             self._geometry = part.moved_to(before.x, before.y)
         self._places = places
-        box, ratio = self._geometry, self._canvas.ratio
-        self._box = QRectF(box.left / ratio, box.top / ratio, box.width / ratio, box.height / ratio)
+        self._box = self._logical(self._geometry)
+        self._room = self._box if self._zoom is not None else self._logical(self._geometry.room())
         self._lit_axes = (
             self._row_axis(places, self._axis_bold),
             self._column_axis(places, self._axis_bold),
         )
+
+    def _logical(self, g: MatrixGeometry) -> QRectF:
+        ratio = self._canvas.ratio
+        return QRectF(g.left / ratio, g.top / ratio, g.width / ratio, g.height / ratio)
 
     def _placed(self, legend: Legend, *, upright: bool) -> _Places:
         theme, ratio, axis = self._theme, self._canvas.ratio, self._axis
         unit, width, height = theme.unit, self.width(), self.height()
         gutter = 2.0 * unit
         top = self._header().bottom() + unit
-        labels_left = _label_room(self._axis_bold, self._row_labels, 0.22 * width)
-        labels_height = _label_room(self._axis_bold, self._column_labels, 0.22 * height)
+        labels_left = _label_room(axis, self._widest, 0.22 * width)
+        labels_height = _label_room(axis, self._widest, 0.22 * height)
         left = axis.line + unit + labels_left + gutter
         bottom = gutter + labels_height + axis.line + 2 * unit
         legend_width = legend.column_width(axis) if upright else 0
@@ -127,7 +186,7 @@ class MatrixView(HeadView):
             max(1, floor((height - top - bottom - legend_height) * ratio)),
         )
         if upright:  # beside the matrix, in the middle of what room there is
-            drawn = area[2] if self._zoom is not None else self._fitted(area).width
+            drawn = area[2] if self._zoom is not None else self._fitted(area).room().width
             spare = (area[2] - drawn) // 2
             area = (area[0] + spare, area[1], drawn, area[3])
             box = QRectF((area[0] + drawn) / ratio + 2 * unit, top, legend_width, 0)
@@ -142,7 +201,7 @@ class MatrixView(HeadView):
         return MatrixGeometry.fitted(rows, columns, area, largest)
 
     def _row_axis(self, places: _Places, lettering: Lettering) -> AxisLabels:
-        box, g, ratio = self._box, self._geometry, self._canvas.ratio
+        box, g, ratio = self._room, self._geometry, self._canvas.ratio
         right = box.left() - places.gutter
         return AxisLabels(
             self._row_labels,
@@ -157,7 +216,7 @@ class MatrixView(HeadView):
 
     def _column_axis(self, places: _Places, lettering: Lettering) -> AxisLabels:
         """The columns' labels, for a painter turned by −90°."""
-        box, g, ratio = self._box, self._geometry, self._canvas.ratio
+        box, g, ratio = self._room, self._geometry, self._canvas.ratio
         right = -(box.bottom() + places.gutter)
         return AxisLabels(
             self._column_labels,
@@ -172,26 +231,79 @@ class MatrixView(HeadView):
 
     # what stays
 
+    def _redraw(self, *, layout: bool) -> None:
+        self._ground = None
+        super()._redraw(layout=layout)
+
     def _draw(self) -> None:
-        if not self._is_laid_out:
+        if self._places is None:
+            return
+        g = self._geometry
+        ground = None
+        if self._zoom is None and self._weights.size > _MOST_NUMBERS:
+            ground = _Ground(self._canvas, self._places, g.room(), self._legend())
+        is_fresh = ground is None or ground != self._ground
+        kept = _Kept(0, 0) if is_fresh else self._kept
+        if is_fresh:
             self._canvas.pixels.fill(packed(self._theme.surface))
-        self._draw_cells()
+        else:
+            self._blank_beyond(g)
+        self._draw_cells(kept.tokens)
         with QPainter(self._canvas.image) as painter:
             if self._leave_first_out:
                 self._draw_left_out_column(painter)
             self._draw_numbers(painter)
-            if not self._is_laid_out and self._places is not None:
-                self._draw_axes(painter, self._places)
+            if is_fresh:
+                self._draw_frame(painter, self._places)
+            else:
+                self._blank_labels(painter, self._places, kept.labels)
+            self._draw_axes(painter, self._places, kept.labels)
+        self._ground, self._kept = ground, _Kept(*self._weights.shape)
 
-    def _draw_cells(self) -> None:
-        g, theme, ratio = self._geometry, self._theme, self._canvas.ratio
-        index = pool(self._current_levels().index, g.row_spans, g.column_spans)
+    def _blank_beyond(self, g: MatrixGeometry) -> None:
+        """Clear the room that is without cells, where there may have been some."""
+        room, blank = g.room(), packed(self._theme.surface)
+        place = self._canvas.pixels[g.top : g.top + room.height, g.left : g.left + room.width]
+        place[g.height :] = blank
+        place[:, g.width :] = blank
+
+    def _blank_labels(self, painter: QPainter, places: _Places, first: int) -> None:
+        """Clear the places of the labels from one on, and of the lines to them."""
+        paper = QColor(self._theme.surface)
+        for axis in (self._row_axis(places, self._axis), self._column_axis(places, self._axis)):
+            half = axis.lettering.line / 2
+            top = axis.middle(first + -first % axis.step) - half
+            wide = axis.right - axis.left + places.gutter - 1.5
+            painter.fillRect(QRectF(axis.left, top, wide, axis.high + half - top), paper)
+            painter.rotate(-90)
+        painter.resetTransform()
+
+    def _draw_cells(self, n_kept: int) -> None:
+        """Draw all cells; if the first tokens' are kept, the later rows and, masked, columns."""
+        g = self._geometry
         box = self._canvas.pixels[g.top : g.top + g.height, g.left : g.left + g.width]
+        hatching, columns = self._hatching(), g.column_spans
+        top = 0 if not n_kept else max(0, int(n_kept * g.cell) - 1)  # it may share a pixel
+        rows = g.row_spans.part(top, g.height)
+        if len(rows.start):
+            first = int(rows.start[0])
+            index = self._levels(first, g.n_rows)
+            below = pool(index, Spans(rows.start - first, rows.stop - first), columns)
+            colour(box[top:], self._table, below, hatching[top:])
+        if top:
+            left = int(np.searchsorted(columns.start, n_kept))
+            masked = np.full((top, g.width - left), MASKED, np.uint8)
+            colour(box[:top, left:], self._table, masked, hatching[:top, left:])
+
+    def _hatching(self) -> NDArray[np.uint16]:
+        """The strokes of the room's pixels."""
+        room, theme, ratio = self._geometry.room(), self._theme, self._canvas.ratio
+        g = self._geometry if self._zoom is not None else room
         period, stroke = round(hatch_period(theme) * ratio), max(1, round(ratio))
         wanted = (g.height, g.width, period, stroke)
         if self._hatched_for != wanted:
-            self._hatching, self._hatched_for = np.ascontiguousarray(strokes(*wanted)), wanted
-        colour(box, self._table, index, self._hatching)
+            self._strokes, self._hatched_for = np.ascontiguousarray(strokes(*wanted)), wanted
+        return self._strokes[: self._geometry.height, : self._geometry.width]
 
     def _draw_left_out_column(self, painter: QPainter) -> None:
         box, ratio = self._box, self._canvas.ratio
@@ -205,7 +317,7 @@ class MatrixView(HeadView):
         g, ratio = self._geometry, self._canvas.ratio
         if g.cell / ratio < _NUMBERED_CELL * self._axis.em or self._weights.size > _MOST_NUMBERS:
             return
-        index = self._current_levels().index
+        index = self._levels(0, g.n_rows)
         painter.setFont(self._axis.font)
         for query, key in np.argwhere(index != MASKED):
             row, column = g.row(query), g.column(key)
@@ -219,40 +331,48 @@ class MatrixView(HeadView):
                 place, int(Qt.AlignmentFlag.AlignCenter), f"{self._weights[query, key]:.2f}"
             )
 
-    def _draw_axes(self, painter: QPainter, places: _Places) -> None:
-        theme, axis, box = self._theme, self._axis, self._box
+    def _draw_axes(self, painter: QPainter, places: _Places, first: int) -> None:
+        """Draw the labels from one on, and lines to them where not all have one."""
+        theme, axis, box = self._theme, self._axis, self._room
         rows, columns = self._row_axis(places, axis), self._column_axis(places, axis)
-        rows.draw(painter, theme.text)
-        painter.setPen(QColor(theme.text_dim))
-        title = rows.left - theme.unit - axis.line
-        under = box.bottom() + places.gutter + places.labels_height + theme.unit
-        middle = QRectF(0, under, max(box.width(), axis.width(KEY_AXIS) + 2), axis.line)
-        middle.moveLeft(box.center().x() - middle.width() / 2)
-        axis.draw(painter, middle, KEY_AXIS, CENTRE)
+        rows.draw(painter, theme.text, first)
         painter.setPen(QColor(theme.line))
-        painter.drawRect(box.adjusted(-1, -1, 0, 0))
         if rows.step > 1:
-            for index in rows.shown():
+            for index in rows.shown(first):
                 at = rows.middle(index)
                 painter.drawLine(QPointF(rows.right + 2, at), QPointF(box.left() - 2, at))
         if columns.step > 1:
-            for index in columns.shown():
+            for index in columns.shown(first):
                 at = columns.middle(index)
                 painter.drawLine(QPointF(at, box.bottom() + 2), QPointF(at, -columns.right - 2))
-        self._draw_last_row_marker(painter, rows)
+        painter.rotate(-90)
+        columns.draw(painter, theme.text, first)
+
+    def _draw_frame(self, painter: QPainter, places: _Places) -> None:
+        """Draw what stands around the cells and their labels: a frame, names, the legend."""
+        theme, axis, box = self._theme, self._axis, self._room
+        painter.setPen(QColor(theme.line))
+        painter.drawRect(box.adjusted(-1, -1, 0, 0))
         legend = self._legend()
         if places.is_legend_upright:
             legend.draw_column(painter, axis, places.legend)
         else:
             legend.draw_rows(painter, axis, places.legend)
-        painter.rotate(-90)
-        columns.draw(painter, theme.text)
         painter.setPen(QColor(theme.text_dim))
+        under = box.bottom() + places.gutter + places.labels_height + theme.unit
+        middle = QRectF(0, under, max(box.width(), axis.width(KEY_AXIS) + 2), axis.line)
+        middle.moveLeft(box.center().x() - middle.width() / 2)
+        axis.draw(painter, middle, KEY_AXIS, CENTRE)
+        painter.save()
+        painter.rotate(-90)
+        labels_left = box.left() - places.gutter - places.labels_left
+        title = labels_left - theme.unit - axis.line
         wide = max(box.height(), axis.width(QUERY_AXIS) + 2)
         beside = QRectF(-(box.center().y() + wide / 2), title, wide, axis.line)
         if beside.right() > -theme.unit:
             beside.moveRight(-theme.unit)
         axis.draw(painter, beside, QUERY_AXIS, CENTRE)
+        painter.restore()
 
     def _draw_last_row_marker(self, painter: QPainter, rows: AxisLabels) -> None:
         """A triangle at the last query, which is the one that predicts."""
@@ -273,6 +393,8 @@ class MatrixView(HeadView):
 
     def _draw_selection(self, painter: QPainter) -> None:
         theme = self._theme
+        if self._lit_axes:
+            self._draw_last_row_marker(painter, self._lit_axes[0])
         frames = self._strips(self._query, self._key)
         self._draw_frames(painter, frames, theme.accent, theme.stroke)
         for axis, chosen in zip(self._lit_axes, (self._query, self._key), strict=True):
@@ -456,8 +578,9 @@ class MatrixView(HeadView):
             self.reset_view()
 
 
-def _label_room(axis: Lettering, labels: Sequence[str], most: float) -> float:
-    return min(max(axis.widest(labels) + 2, 2.5 * axis.em), 10 * axis.em, most)
+def _label_room(axis: Lettering, widest: float, most: float) -> float:
+    """Room for labels, in whole ems: a token more must not move the picture."""
+    return min(max(ceil(widest / axis.em) * axis.em, 3 * axis.em), 10 * axis.em, most)
 
 
 def _overlap(axis: AxisLabels, one: int, other: int | None) -> bool:

@@ -28,11 +28,35 @@ SENTENCES: Mapping[WeightScale, str] = MappingProxyType(
 
 
 @dataclass(frozen=True)
-class Levels:
-    """Indices [n, m], and the weight at the top of the scale (of each row, if by row)."""
+class Extent:
+    """What the scale and the legend of a matrix depend on, row by row [n].
 
-    index: NDArray[np.uint8]
-    top: float
+    `largest` is the largest finite weight that is not in column 0, `is_finite` whether all are.
+    """
+
+    largest: NDArray[np.float32]
+    is_finite: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, weights: NDArray[np.float32]) -> "Extent":
+        """The extent of weights [n, m]."""
+        finite = np.isfinite(weights)
+        is_finite: NDArray[np.bool_] = np.all(finite, axis=1)
+        known = weights if is_finite.all() else np.where(finite, weights, np.float32(0))
+        return cls(known[:, 1:].max(axis=1, initial=0), is_finite)
+
+    def continued(self, n: int, weights: NDArray[np.float32]) -> "Extent":
+        """The extent of weights [n or more, m], given that of their first n rows."""
+        rest = Extent.of(weights[n:])
+        return Extent(
+            np.concatenate((self.largest[:n], rest.largest)),
+            np.concatenate((self.is_finite[:n], rest.is_finite)),
+        )
+
+    def top(self, scale: WeightScale, *, leave_first_out: bool) -> float:
+        """The weight at the top of the scale: 1, or the next round number if key 0 is left out."""
+        is_free = scale == "linear" and leave_first_out
+        return round_top(float(self.largest.max(initial=0))) if is_free else 1.0
 
 
 def sentence(scale: WeightScale, *, leave_first_out: bool = False, top: float = 1.0) -> str:
@@ -48,33 +72,30 @@ def levels(
     visible: NDArray[np.bool_],
     scale: WeightScale,
     *,
+    top: float = 1.0,
     leave_first_out: bool = False,
-) -> Levels:
-    """The index of every weight [n, m].
+) -> NDArray[np.uint8]:
+    """The index of every weight [n, m], given the weight at the `top` of the scale.
 
-    A masked cell that holds a weight all the same is shown as that weight. With the first
-    token left out, column 0 does not count for the top of the scale, which for "linear" falls
-    to the next round number above the largest remaining weight.
+    A masked cell that holds a weight all the same is shown as that weight. By row, every row
+    has a top of its own, for which column 0 does not count if the first token is left out.
     """
     finite = np.isfinite(weights)
     known = weights if finite.all() else np.where(finite, weights, np.float32(0))
-    counted = known[:, 1:] if leave_first_out else known
-    top = 1.0
     if scale == "row":
+        counted = known[:, 1:] if leave_first_out else known
         tops = counted.max(axis=1, initial=0, keepdims=True)
         share = np.divide(known, tops, out=np.zeros_like(known), where=tops > 0)
     else:
-        if scale == "linear" and leave_first_out:
-            top = round_top(float(counted.max(initial=0)))
         share = fraction(known, scale, top)
     step = np.float32(HIGHEST - LOWEST)
     scaled = share * step
     scaled += np.float32(LOWEST + 0.5)
-    index = np.clip(scaled, LOWEST, HIGHEST, out=scaled).astype(np.uint8)
+    index: NDArray[np.uint8] = np.clip(scaled, LOWEST, HIGHEST, out=scaled).astype(np.uint8)
     index[~visible & (known == 0)] = MASKED
     if known is not weights:
         index[~finite] = NOT_FINITE
-    return Levels(index, top)
+    return index
 
 
 def fraction(

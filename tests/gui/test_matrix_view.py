@@ -19,6 +19,7 @@ from gui.widgets.lettering import Lettering
 from gui.widgets.matrix_geometry import MatrixGeometry
 from gui.widgets.matrix_view import MatrixView
 from gui.widgets.pixels import packed, pool, spans
+from gui.widgets.scales import WeightScale
 from tests.gui.picture_facts import PaintWatch, colours, drag, middle, point_at, turn_wheel
 
 HOSTILE = [
@@ -447,3 +448,56 @@ def test_two_thousand_repaints_do_not_use_up_references_to_none(view: MatrixView
     for _ in range(2000):
         view.repaint()
     assert before - sys.getrefcount(None) < 500
+
+
+@pytest.mark.parametrize("n", [22, 40, 130, 700])
+@pytest.mark.parametrize(
+    ("scale", "first_out"), [("linear", False), ("linear", True), ("row", True)]
+)
+def test_a_picture_that_was_added_to_is_the_same_as_one_drawn_at_once(
+    qtbot: QtBot, n: int, scale: WeightScale, *, first_out: bool
+) -> None:
+    """Steps, an edit at the end, going back, another head, a mask switched off and on."""
+    rng = np.random.default_rng(n)
+    names = [f"w{i % 17}" * (1 + i % 3) for i in range(n + 30)]
+    views = [MatrixView() for _ in range(2)]
+    for view in views:
+        qtbot.addWidget(view)
+        view.resize(640, 480)
+        view.set_theme(DARK)
+        view.set_scale(scale, first_out)
+
+    def pattern(
+        size: int, *, is_causal: bool = True
+    ) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+        weights = rng.random((size, size), np.float32) ** 4
+        visible = np.tri(size, dtype=bool) if is_causal else np.ones((size, size), bool)
+        return weights * visible, visible
+
+    whole, _ = pattern(n + 30)
+    other, _ = pattern(n + 30)
+    edited = whole.copy()
+    edited[n + 5] = other[n + 5]
+    relabelled = [*names[: n + 5], "another", *names[n + 6 :]]
+    mask = np.tri(n + 30, dtype=bool)
+    steps = [
+        *((whole, size, names) for size in range(n, n + 8)),
+        (whole, n + 24, names),
+        (edited, n + 6, relabelled),
+        (edited, n + 7, relabelled),
+        (whole, n - 3, names),
+        (other, n - 3, names),
+        (other, n, names),
+    ]
+    grown, fresh = views
+    for weights, size, labels in steps:
+        part = weights[:size, :size] * mask[:size, :size]
+        grown.set_matrix(part, mask[:size, :size], labels[:size], labels[:size])
+        fresh.set_theme(DARK)  # nothing of what is drawn is kept
+        fresh.set_matrix(part, mask[:size, :size], labels[:size], labels[:size])
+        assert (colours(grown) == colours(fresh)).all(), size
+    for weights, visible in (pattern(n, is_causal=False), pattern(n)):
+        grown.set_matrix(weights, visible, names[:n], names[:n])
+        fresh.set_theme(DARK)
+        fresh.set_matrix(weights, visible, names[:n], names[:n])
+        assert (colours(grown) == colours(fresh)).all()

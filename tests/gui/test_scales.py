@@ -4,13 +4,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from gui.theme import THEMES, lookup_table
 from gui.widgets.scales import (
     MASKED,
     NOT_FINITE,
     SENTENCES,
-    Levels,
+    Extent,
     WeightScale,
     colour_table,
     exact,
@@ -28,23 +29,27 @@ SCALES: list[WeightScale] = ["linear", "log", "row"]
 weight = st.floats(0, 1, width=32)
 
 
-def seen(*rows: list[float], first_out: bool = False, scale: WeightScale = "linear") -> Levels:
+def seen(
+    *rows: list[float], first_out: bool = False, scale: WeightScale = "linear"
+) -> NDArray[np.uint8]:
     """The levels of unmasked rows."""
     weights = np.array(rows, np.float32)
-    return levels(weights, np.ones(weights.shape, bool), scale, leave_first_out=first_out)
+    top = Extent.of(weights).top(scale, leave_first_out=first_out)
+    visible = np.ones(weights.shape, bool)
+    return levels(weights, visible, scale, top=top, leave_first_out=first_out)
 
 
 @pytest.mark.parametrize("name", MAPS)
 def test_weight_0_and_1_have_the_two_ends_of_the_map(name: str) -> None:
     colours = lookup_table(name)
-    shown = colour_table(colours, PINK, RED)[seen([0.0, 1.0]).index]
+    shown = colour_table(colours, PINK, RED)[seen([0.0, 1.0])]
     assert shown.tolist() == [[colours[0], colours[255]]]
 
 
 @given(weight)
 def test_a_linear_weight_has_the_colour_at_its_place_in_the_map(value: float) -> None:
     grey = np.arange(256, dtype=np.uint32)
-    shown = int(colour_table(grey, 999, 999)[seen([value]).index][0, 0])
+    shown = int(colour_table(grey, 999, 999)[seen([value])][0, 0])
     assert abs(shown - value * 255) <= 1.01
 
 
@@ -52,7 +57,7 @@ def test_a_linear_weight_has_the_colour_at_its_place_in_the_map(value: float) ->
 def test_a_larger_weight_never_has_a_smaller_index(one: float, other: float) -> None:
     low, high = sorted((one, other))
     for scale in ("linear", "log"):
-        index = seen([low, high], scale=scale).index[0]
+        index = seen([low, high], scale=scale)[0]
         assert MASKED < index[0] <= index[1] < NOT_FINITE
 
 
@@ -60,35 +65,36 @@ def test_only_masked_cells_look_masked() -> None:
     weights = np.array([[1, 0], [0.0, 1]], np.float32)
     visible = np.array([[True, False], [True, True]])
     for scale in SCALES:
-        index = levels(weights, visible, scale).index
+        index = levels(weights, visible, scale)
         assert (index == MASKED).tolist() == [[False, True], [False, False]]
 
 
 def test_a_weight_above_the_mask_is_shown_and_not_hidden() -> None:
-    index = levels(np.array([[0.5]], np.float32), np.array([[False]]), "linear").index
-    assert index[0, 0] == seen([0.5]).index[0, 0]
+    index = levels(np.array([[0.5]], np.float32), np.array([[False]]), "linear")
+    assert index[0, 0] == seen([0.5])[0, 0]
 
 
 def test_the_logarithmic_scale_gives_each_decade_the_same_room() -> None:
-    index = seen([0.0, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0], scale="log").index[0].astype(int)
+    index = seen([0.0, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0], scale="log")[0].astype(int)
     assert index[0] == index[1] == index[2]
     assert np.ptp(np.diff(index[2:])) <= 1
-    assert index[-1] == seen([1.0]).index[0, 0]
+    assert index[-1] == seen([1.0])[0, 0]
 
 
 def test_by_row_each_row_s_largest_is_at_the_top() -> None:
-    index = seen([0.1, 0.2, 0.0], [0.9, 0.05, 0.05], [0.0, 0.0, 0.0], scale="row").index
-    top = seen([1.0]).index[0, 0]
+    index = seen([0.1, 0.2, 0.0], [0.9, 0.05, 0.05], [0.0, 0.0, 0.0], scale="row")
+    top = seen([1.0])[0, 0]
     assert index[0, 1] == index[1, 0] == top
-    assert index[0, 0] == seen([0.5]).index[0, 0]
-    assert (index[2] == seen([0.0]).index[0, 0]).all()
+    assert index[0, 0] == seen([0.5])[0, 0]
+    assert (index[2] == seen([0.0])[0, 0]).all()
 
 
 def test_without_the_first_token_the_rest_fills_the_scale_up_to_a_round_number() -> None:
-    without = seen([0.9, 0.06, 0.04], first_out=True)
-    assert without.top == 0.1
-    assert without.index[0, 1] == seen([0.6]).index[0, 0]
-    assert seen([0.9, 0.06], scale="row", first_out=True).index[0, 1] == seen([1.0]).index[0, 0]
+    row = [0.9, 0.06, 0.04]
+    top = Extent.of(np.array([row], np.float32)).top("linear", leave_first_out=True)
+    assert top == 0.1
+    assert seen(row, first_out=True)[0, 1] == seen([0.6])[0, 0]
+    assert seen([0.9, 0.06], scale="row", first_out=True)[0, 1] == seen([1.0])[0, 0]
 
 
 @given(st.floats(1e-6, 1))
@@ -102,7 +108,7 @@ def test_a_round_top_is_above_and_less_than_2_5_times_as_large(largest: float) -
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 def test_a_weight_that_is_no_number_is_shown_as_such(scale: WeightScale, bad: float) -> None:
-    index = seen([0.5, bad], scale=scale).index[0]
+    index = seen([0.5, bad], scale=scale)[0]
     assert index[1] == NOT_FINITE
     assert index[0] != NOT_FINITE
 
@@ -113,10 +119,10 @@ def test_a_weight_that_is_no_number_is_shown_as_such(scale: WeightScale, bad: fl
 def test_any_number_of_tokens_has_levels(
     shape: tuple[int, int], scale: WeightScale, *, first_out: bool
 ) -> None:
-    made = levels(
-        np.zeros(shape, np.float32), np.ones(shape, bool), scale, leave_first_out=first_out
-    )
-    assert made.index.shape == shape
+    weights = np.zeros(shape, np.float32)
+    assert 0 < Extent.of(weights).top(scale, leave_first_out=first_out) <= 1
+    made = levels(weights, np.ones(shape, bool), scale, leave_first_out=first_out)
+    assert made.shape == shape
 
 
 @given(weight)
