@@ -161,6 +161,7 @@ class PromptEdit(QPlainTextEdit):
         ):
             palette.setColor(role, QColor(colour))
         self.setPalette(palette)
+        self.viewport().setPalette(palette)  # it does not follow once a style sheet was in force
         self.document().setDocumentMargin(2 * theme.unit)
         self.setCursorWidth(max(1, round(theme.stroke)))
         self.viewport().update()

@@ -57,6 +57,11 @@ class TokenFlow:
         """How far a token stands from the left end of its row."""
         return int(self._x[token] - self._x[self.starts[self.row_of(token)]])
 
+    def ahead(self, start: int, stop: int) -> NDArray[np.int64]:
+        """How far the tokens from `start` to before `stop` stand from the first of them."""
+        ahead: NDArray[np.int64] = self._x[start:stop] - self._x[start]
+        return ahead
+
     def nearest(self, row: int, x: float) -> int:
         """The token of a row at that distance from its left end, or the closest to it."""
         start, stop = self.row(row)

@@ -6,7 +6,7 @@ that have fallen out stand before it and have none.
 
 import html
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,7 +26,9 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QToolTip, QWidget
 
 from gui.theme import LIGHT, Theme, lookup_table
-from gui.widgets.chips import ChipFonts, ChipPictures, Label, Look, hatching, mixed
+from gui.widgets.agreement import agreeing
+from gui.widgets.chips import ChipFonts, Label, Look, hatching, mixed
+from gui.widgets.strip_layer import Face, StripLayer
 from gui.widgets.token_flow import TokenFlow
 from gui.widgets.token_text import begun_character, describe, display, joined_to_previous, speak
 
@@ -84,26 +86,21 @@ class TokenStrip(QAbstractScrollArea):
     def set_theme(self, theme: Theme) -> None:
         """Take on a theme's colours and sizes."""
         self._fonts = ChipFonts(self.font(), theme)
-        self._pictures = ChipPictures(self._fonts, theme)
+        self._layer = StripLayer(self._fonts, theme)
+        self._rows: dict[int, tuple[object, list[Face]]] = {}  # with what they depend on
         self._theme = theme
         text_dim = QColor(theme.text_dim)
         self._key_colour = QColor(theme.key)
         self._query_frame = QPen(QColor(theme.accent), 1.5 * theme.stroke)
         self._key_frame = QPen(self._key_colour, 1.5 * theme.stroke, Qt.PenStyle.DashLine)
         self._hover_frame = QPen(text_dim, 1)
-        self._generated_line = QPen(text_dim, theme.stroke, Qt.PenStyle.DotLine)
-        self._recomputed_line = QPen(QColor(theme.text), 2 * theme.stroke)
-        self._grounds = {
-            name: QColor(colour).rgb()
-            for name, colour in (
-                ("fallen", theme.fallen),
-                ("masked", theme.surface),
-                ("plain", theme.raised),
-            )
-        }
+        self._fallen, self._masked, self._plain = (
+            QColor(colour).rgb() for colour in (theme.fallen, theme.surface, theme.raised)
+        )
         palette = self.palette()
         palette.setColor(QPalette.ColorRole.Base, QColor(theme.surface))
         self.setPalette(palette)
+        self.viewport().setPalette(palette)  # it does not follow once a style sheet was in force
         self._measure(0)
         self._lay_out(0)
         self._reveal(self._place(self._query))
@@ -121,7 +118,7 @@ class TokenStrip(QAbstractScrollArea):
             limit: how many it sees at most; said when some have fallen out.
         """
         new, old, band = list(tokens), self._tokens, self._band()
-        first = _first_difference(old, new)
+        first = agreeing(old, new)
         has_grown = len(new) > first
         self._tokens, self._ids = new, np.asarray(ids, np.int64)
         self._n_fallen_out, self._limit = n_fallen_out, limit
@@ -453,28 +450,28 @@ class TokenStrip(QAbstractScrollArea):
     def _is_flashed(self, position: int) -> bool:
         return self._flash_left > 0 and position in self._recomputed
 
-    def _ground(self, position: int) -> int:
-        if position < 0:
-            return self._grounds["fallen"]
-        may_see, loss = self._may_see(position), self._loss(position)
-        ground = self._grounds["plain" if may_see else "masked"]
-        if may_see and self._has_loss_colours and not math.isnan(loss):
-            share = min(max(loss / self._loss_ceiling, 0.0), 1.0)
-            ground = int(lookup_table(self._theme.loss_map)[round(255 * share)])
-        if self._is_flashed(position):
-            lit, share = QColor(self._theme.recomputed), self._flash_left / _FLASH_STEPS
-            return mixed(QColor.fromRgb(ground), lit, share).rgb()
-        return ground
+    def _grounds_of(self, start: int, stop: int) -> tuple[NDArray[np.uint32], NDArray[np.bool_]]:
+        """The ground of some places, 0xFFRRGGBB, and which are out of play [stop − start] each."""
+        first, last = (max(place - self._n_fallen_out, 0) for place in (start, stop))
+        n_fallen = (stop - start) - (last - first)
+        seen = np.full(last - first, self._visible is None)
+        if self._visible is not None:
+            part = self._visible[first:last]
+            seen[: len(part)] = part
+        grounds = np.where(seen, np.uint32(self._plain), np.uint32(self._masked))
+        if self._losses is not None and self._has_loss_colours:
+            losses = self._losses[first:last]
+            known = seen[: len(losses)] & ~np.isnan(losses)
+            share = np.clip(losses[known] / self._loss_ceiling, 0, 1)
+            table = lookup_table(self._theme.loss_map)
+            grounds[: len(losses)][known] = table[np.round(255 * share).astype(np.intp)]
+        fallen = np.full(n_fallen, self._fallen, np.uint32)
+        quiet = np.concatenate((np.ones(n_fallen, np.bool_), ~seen))
+        return np.concatenate((fallen, grounds)), quiet
 
-    def _look(self, place: int) -> Look:
-        position = place - self._n_fallen_out
-        return Look(
-            self._ground(position),
-            is_quiet=position < 0 or not self._may_see(position),
-            is_hatched=position < 0,
-            joins_previous=self._joined[place],
-            joins_next=place + 1 < len(self._joined) and self._joined[place + 1],
-        )
+    def _flashed(self, ground: int) -> int:
+        lit, share = QColor(self._theme.recomputed), self._flash_left / _FLASH_STEPS
+        return mixed(QColor.fromRgb(ground), lit, share).rgb()
 
     # Painting
 
@@ -485,8 +482,7 @@ class TokenStrip(QAbstractScrollArea):
                 self._paint_sentence(painter, self.viewport().rect(), EMPTY)
             else:
                 painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-                self._pictures.set_ratio(self.devicePixelRatioF())
-                self._paint_rows(painter, event.rect())
+                self._paint_chips(painter, event.rect())
                 self._paint_band(painter)
             if self.hasFocus():
                 painter.setRenderHint(QPainter.RenderHint.Antialiasing, on=False)
@@ -514,41 +510,97 @@ class TokenStrip(QAbstractScrollArea):
         at = QPointF(swatch.right() + 2 * self._theme.unit, swatch.top() + self._fonts.axis_ascent)
         painter.drawText(at, self._fallen_sentence())
 
-    def _paint_rows(self, painter: QPainter, clip: QRect) -> None:
+    def _rows_in(self, clip: QRect) -> range:
+        """The rows that a part of the viewport shows."""
         first = max((clip.top() - self._top(0)) // self._fonts.row, 0)
-        for row in range(first, len(self._flow)):
-            top = self._top(row)
-            if top > clip.bottom():
-                break
-            start, stop = self._flow.row(row)
-            x = self._margin()
-            for place in range(start, stop):
-                if place > start:
-                    x += 0 if self._joined[place] else self._fonts.gap
-                width = int(self._flow.widths[place])
-                if x <= clip.right() and x + width >= clip.left():
-                    self._paint_token(painter, place, x, top)
-                x += width
+        last = (clip.bottom() - self._top(0)) // self._fonts.row
+        return range(first, min(last + 1, len(self._flow)))
 
-    def _paint_token(self, painter: QPainter, place: int, x: int, top: int) -> None:
-        fonts, position = self._fonts, place - self._n_fallen_out
-        width, top = int(self._flow.widths[place]), top + fonts.lane
-        painter.drawPixmap(x, top, self._pictures.chip(self._label(place), self._look(place)))
-        if position < 0:
+    def _faces_of(self, row: int) -> list[Face]:
+        """What the chips of a row show, from left to right; as the last time, if that holds."""
+        start, stop = self._flow.row(row)
+        top, grounds, quiet = self._top(row), *self._grounds_of(start, stop)
+        flash = self._flash_left or None
+        query = self._place(self._query)
+        key = (
+            top,
+            tuple(self._tokens[start : stop + 1]),
+            grounds.tobytes(),
+            quiet.tobytes(),
+            query if query in range(start, stop) else None,
+            self._n_fallen_out,
+            self._generated_from,
+            flash and (flash, self._recomputed),
+        )
+        known = self._rows.get(row)
+        if known is None or known[0] != key:
+            faces = list(self._new_faces(start, stop, top, grounds.tolist(), quiet.tolist()))
+            known = self._rows[row] = key, faces
+        return known[1]
+
+    def _new_faces(
+        self, start: int, stop: int, top: int, grounds: list[int], quiet: list[bool]
+    ) -> Iterator[Face]:
+        x = self._margin()
+        for place in range(start, stop):
+            position, width = place - self._n_fallen_out, int(self._flow.widths[place])
+            joins_previous = self._joined[place]
+            joins_next = place + 1 < len(self._joined) and self._joined[place + 1]
+            if place > start and not joins_previous:
+                x += self._fonts.gap
+            is_flashed, ground = self._is_flashed(position), grounds[place - start]
+            look = Look(
+                self._flashed(ground) if is_flashed else ground,
+                is_quiet=quiet[place - start],
+                is_hatched=position < 0,
+                joins_previous=joins_previous,
+                joins_next=joins_next,
+            )
+            number = None if position < 0 or position == self._query else position
+            beside = 0 if joins_previous or joins_next else self._fonts.gap - 2
+            if number is not None and self._layer.number_width(number) > width + beside:
+                number = None  # it is in the tooltip only
+            is_generated = position >= 0 and self._is_generated(position)
+            yield Face(x, top, self._label(place), look, number, is_generated, is_flashed)
+            x += width
+
+    def _paint_chips(self, painter: QPainter, clip: QRect) -> None:
+        viewport = self.viewport()
+        rows = self._rows_in(viewport.rect())
+        self._rows = {row: self._rows[row] for row in rows if row in self._rows}
+        faces = [face for row in rows for face in self._faces_of(row)]
+        self._layer.show(painter, viewport.size(), self.devicePixelRatioF(), faces, clip)
+        self._paint_weights(painter, clip)
+        for place in {self._place(self._query), self._place(self._key), self._hovered}:
+            if place is not None:
+                self._paint_marks(painter, place, self._rect(place))
+
+    def _paint_weights(self, painter: QPainter, clip: QRect) -> None:
+        """A bar under each key, as high as its weight."""
+        if self._weights is None:
             return
-        if self._weights is not None and position < len(self._weights):
-            height = min(max(float(self._weights[position]), 0.0), 1.0) * fonts.bar
-            bar = QRectF(x + 1, top + fonts.chip, width - 2, height)
-            painter.fillRect(bar, self._key_colour)
-        chip = QRectF(x, top, width, fonts.chip)
-        if position == self._query:
-            self._paint_query_number(painter, position, chip)
-        else:
-            number = self._pictures.number(position)
-            needed = number.deviceIndependentSize().width()
-            if needed <= width + fonts.gap - 2:  # else the number is in the tooltip only
-                painter.drawPixmap(round(x + (width - needed) / 2), top - fonts.lane, number)
-        self._paint_marks(painter, place, chip)
+        bars, offset = [], self._n_fallen_out
+        for row in self._rows_in(clip):
+            start, stop = self._flow.row(row)
+            start, stop = max(start, offset), min(stop, offset + len(self._weights))
+            if start >= stop:
+                continue
+            y = self._top(row) + self._fonts.lane + self._fonts.chip
+            x = self._margin() + self._flow.x(start)
+            heights = np.clip(self._weights[start - offset : stop - offset], 0, 1)
+            lefts = x + self._flow.ahead(start, stop)
+            bars += [
+                QRectF(left + 1, y, width - 2, height)
+                for left, width, height in zip(
+                    lefts.tolist(),
+                    self._flow.widths[start:stop].tolist(),
+                    (heights * self._fonts.bar).tolist(),
+                    strict=True,
+                )
+            ]
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(self._key_colour)
+        painter.drawRects(bars)
 
     def _paint_query_number(self, painter: QPainter, position: int, chip: QRectF) -> None:
         text, unit = str(position), self._theme.unit
@@ -563,32 +615,16 @@ class TokenStrip(QAbstractScrollArea):
 
     def _paint_marks(self, painter: QPainter, place: int, chip: QRectF) -> None:
         position, radius = place - self._n_fallen_out, self._theme.unit
-        is_flashed = self._is_flashed(position)
-        if is_flashed or self._is_generated(position):
-            painter.setPen(self._recomputed_line if is_flashed else self._generated_line)
-            y = chip.bottom() - 1
-            painter.drawLine(QPointF(chip.left() + radius, y), QPointF(chip.right() - radius, y))
-        frame = None
+        frame = self._hover_frame
         if position == self._query:
             frame = self._query_frame
+            self._paint_query_number(painter, position, chip)
         elif position == self._key:
             frame = self._key_frame
-        elif place == self._hovered:
-            frame = self._hover_frame
-        if frame is not None:
-            half = frame.widthF() / 2
-            painter.setPen(frame)
-            painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.drawRoundedRect(chip.adjusted(half, half, -half, -half), radius, radius)
-
-
-def _first_difference(old: list[bytes], new: list[bytes]) -> int:
-    """How many tokens agree from the first on, found by halving (lists compare at C speed)."""
-    low, high = 0, min(len(old), len(new))
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if old[low:middle] == new[low:middle] else (low, middle - 1)
-    return low
+        half = frame.widthF() / 2
+        painter.setPen(frame)
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        painter.drawRoundedRect(chip.adjusted(half, half, -half, -half), radius, radius)
 
 
 def _whole_rows(pixels: int, row: int) -> int:

@@ -14,6 +14,7 @@ from pytestqt.qtbot import QtBot
 
 from gui.theme import LIGHT, THEMES, Theme, lookup_table
 from gui.widgets.chips import black_or_white, contrast
+from gui.widgets.strip_layer import Face, StripLayer
 from gui.widgets.token_flow import TokenFlow
 from gui.widgets.token_strip import EMPTY, TokenStrip
 
@@ -406,18 +407,21 @@ def test_only_what_is_in_view_is_painted(
     strip: TokenStrip, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The cost of a paint does not grow with the text."""
-    painted: list[int] = []
-    paint: Callable[..., None] = TokenStrip._paint_token
+    painted: list[Face] = []
+    paint: Callable[..., None] = StripLayer._draw
 
-    def counted(self: TokenStrip, painter: object, place: int, x: int, top: int) -> None:
-        painted.append(place)
-        paint(self, painter, place, x, top)
+    def counted(self: StripLayer, painter: object, face: Face) -> None:
+        painted.append(face)
+        paint(self, painter, face)
 
-    monkeypatch.setattr(TokenStrip, "_paint_token", counted)
+    monkeypatch.setattr(StripLayer, "_draw", counted)
     show(strip, WORDS * 1_000)
-    painted.clear()
     strip.viewport().repaint()
     assert 0 < len(painted) < 100
+    painted.clear()
+    strip.set_row(np.linspace(0, 1, 5_000))
+    strip.viewport().repaint()
+    assert painted == []  # bars lie over the chips
 
 
 def test_repainting_does_not_use_up_none(strip: TokenStrip) -> None:

@@ -1,0 +1,88 @@
+"""The picture of the chips in view: what looks as before is not drawn again."""
+
+from collections.abc import Sequence
+from math import ceil
+from typing import NamedTuple
+
+from PySide6.QtCore import QPointF, QRect, QRectF, QSize, QSizeF, Qt
+from PySide6.QtGui import QColor, QPainter, QPen, QPixmap
+
+from gui.theme import Theme
+from gui.widgets.chips import ChipFonts, ChipPictures, Label, Look
+
+
+class Face(NamedTuple):
+    """Everything that one chip shows by itself, and where: selection and weights lie over it."""
+
+    x: int
+    top: int  # of its row
+    label: Label
+    look: Look
+    number: int | None  # the position over it; None where it has no room or something else is
+    is_generated: bool = False
+    is_flashed: bool = False
+
+
+class StripLayer:
+    """Owns the picture and what is drawn on it."""
+
+    def __init__(self, fonts: ChipFonts, theme: Theme) -> None:
+        self._fonts, self._theme = fonts, theme
+        self._pictures = ChipPictures(fonts, theme)
+        self._generated_line = QPen(QColor(theme.text_dim), theme.stroke, Qt.PenStyle.DotLine)
+        self._flashed_line = QPen(QColor(theme.text), 2 * theme.stroke)
+        self._picture = QPixmap()
+        self._faces: list[Face] = []
+
+    def show(
+        self, painter: QPainter, size: QSize, ratio: float, faces: Sequence[Face], clip: QRect
+    ) -> None:
+        """Paint the chips with these faces, in a place of this size, as far as the clip goes."""
+        wanted = QSize(ceil(size.width() * ratio), ceil(size.height() * ratio))
+        if wanted != self._picture.size() or ratio != self._picture.devicePixelRatio():
+            self._picture = QPixmap(wanted)
+            self._picture.setDevicePixelRatio(ratio)
+            self._pictures.set_ratio(ratio)
+            self._picture.fill(QColor(self._theme.surface))
+            self._faces = []
+        if faces != self._faces:
+            self._draw_changes(faces)
+            self._faces = list(faces)
+        corner, extent = QPointF(clip.topLeft()) * ratio, QSizeF(clip.size()) * ratio
+        painter.drawPixmap(QRectF(clip), self._picture, QRectF(corner, extent))
+
+    def number_width(self, number: int) -> float:
+        """How wide a position's number is."""
+        return self._pictures.number(number).deviceIndependentSize().width()
+
+    def _draw_changes(self, after: Sequence[Face]) -> None:
+        before = self._faces
+        with QPainter(self._picture) as painter:
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            known, wanted = set(before), set(after)
+            paper = QColor(self._theme.surface)
+            for face in before:
+                if face not in wanted:
+                    painter.fillRect(self._place(face), paper)
+            for face in after:
+                if face not in known:
+                    self._draw(painter, face)
+
+    def _place(self, face: Face) -> QRectF:
+        """Where a chip and its number are; a number may be a little wider than its chip."""
+        left = 0 if face.look.joins_previous else self._fonts.gap // 2
+        right = 0 if face.look.joins_next else self._fonts.gap // 2
+        height = self._fonts.lane + self._fonts.chip
+        return QRectF(face.x - left, face.top, left + face.label.width + right, height)
+
+    def _draw(self, painter: QPainter, face: Face) -> None:
+        fonts, top, width = self._fonts, face.top + self._fonts.lane, face.label.width
+        painter.drawPixmap(face.x, top, self._pictures.chip(face.label, face.look))
+        if face.number is not None:
+            number = self._pictures.number(face.number)
+            indent = (width - number.deviceIndependentSize().width()) / 2
+            painter.drawPixmap(round(face.x + indent), face.top, number)
+        if face.is_generated or face.is_flashed:
+            painter.setPen(self._flashed_line if face.is_flashed else self._generated_line)
+            radius, y = self._theme.unit, top + fonts.chip - 1
+            painter.drawLine(QPointF(face.x + radius, y), QPointF(face.x + width - radius, y))
