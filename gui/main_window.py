@@ -28,6 +28,7 @@ from gui import style
 from gui.message_bar import MessageBar
 from gui.shortcut_list import ShortcutList
 from gui.theme import Theme
+from gui.widgets.fitting_label import FittingLabel
 
 if TYPE_CHECKING:
     from gui.commands import Command
@@ -82,9 +83,7 @@ class MainWindow(QMainWindow):
         center = QWidget()
         center.setLayout(self._center)
         self.setCentralWidget(center)
-        self._status = QLabel()
-        self._status.setTextFormat(Qt.TextFormat.PlainText)
-        self._status.setAccessibleName("State of the model")
+        self._status = FittingLabel(name="State of the model", fills=True)
         self.use_theme(theme)
 
     def paintEvent(self, event: QPaintEvent) -> None:
@@ -102,6 +101,7 @@ class MainWindow(QMainWindow):
         app = QApplication.instance()
         if isinstance(app, QApplication):
             style.apply_theme(app, theme)
+        self._status.set_look(theme, theme.text)
 
     # Furnishing
 
@@ -251,7 +251,7 @@ class MainWindow(QMainWindow):
         self._view = view
         self.use_theme(view.theme)
         self._show_actions(view.state)
-        self._status.setText(view.status)
+        self._status.set_wordings(view.status)
         if view.reading is not None:
             self._models.setText(f"Model: {view.reading.info.name}")
         for panel in self._panels:

@@ -43,8 +43,6 @@ def _style_sheet(theme: Theme) -> str:
     QDockWidget::title {{
         background: {theme.background}; padding: {unit // 2}px {unit * 2}px; text-align: left;
     }}
-    QDockWidget > QWidget, Panel {{ background: {theme.surface}; }}
-    QPlainTextEdit, TokenStrip {{ background: {theme.surface}; color: {theme.text}; border: none; }}
     QToolBar {{
         background: {theme.background}; border: none; spacing: {unit}px; padding: {unit}px;
     }}

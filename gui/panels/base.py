@@ -3,8 +3,8 @@
 from abc import abstractmethod
 from typing import ClassVar
 
-from PySide6.QtCore import Qt, QTimer, Signal
-from PySide6.QtGui import QHideEvent, QShowEvent
+from PySide6.QtCore import QTimer, Signal
+from PySide6.QtGui import QHideEvent, QPalette, QShowEvent
 from PySide6.QtWidgets import QWidget
 
 from gui.view import View
@@ -30,7 +30,9 @@ class Panel(QWidget):
     def __init__(self) -> None:
         super().__init__()
         self.setObjectName(self.name)
-        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)  # the theme's surface
+        # On the theme's surface, and opaque: nothing below is painted when the panel is.
+        self.setBackgroundRole(QPalette.ColorRole.Base)
+        self.setAutoFillBackground(True)
         self.setAccessibleName(self.title)
         self.setAccessibleDescription(self.help)
         self._drawn: View | None = None

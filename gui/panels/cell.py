@@ -38,9 +38,9 @@ class CellPanel(AskingPanel):
 
     def __init__(self) -> None:
         super().__init__()
-        self.heading, self.told = FittingLabel(), FittingLabel()
+        self.heading = FittingLabel()
+        self.told = FittingLabel(name="The number that is pointed at", fills=True)
         self.told.set_max_lines(_TOLD_LINES)
-        self.told.setAccessibleName("The number that is pointed at")
         self.view = ArithmeticView()
         self.view.setAccessibleName("Arithmetic of the selected weight")
         self.view.told.connect(self.told.set_wordings)

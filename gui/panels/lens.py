@@ -45,9 +45,9 @@ class LensPanel(AskingPanel):
 
     def __init__(self) -> None:
         super().__init__()
-        self.heading, self.told = FittingLabel(), FittingLabel()
+        self.heading = FittingLabel()
+        self.told = FittingLabel(name="The cell that is pointed at", fills=True)
         self.told.set_max_lines(_TOLD_LINES)
-        self.told.setAccessibleName("The cell that is pointed at")
         self.note = WrappingLabel()
         self.grid = LensGrid()
         self.check = CheckLine()

@@ -17,7 +17,6 @@ from gui.widgets.fitting_label import FittingLabel, font_of
 from gui.widgets.lettering import quoted
 from gui.widgets.sampling_fields import SamplingFields
 from gui.widgets.token_text import display
-from gui.widgets.wrapping_label import WrappingLabel
 from gui.wishes import Choose, SetSampling
 
 _COLUMNS: dict[Columns, tuple[str, str]] = {
@@ -43,9 +42,9 @@ class NextTokenPanel(Panel):
         super().__init__()
         self.bars = CandidateBars()
         self.sampling = SamplingFields()
-        self.heading, self.follows = FittingLabel(), FittingLabel()
+        self.heading, self.follows = FittingLabel(fills=True), FittingLabel(fills=True)
         self.note = self.sampling.note
-        self.arithmetic = WrappingLabel()
+        self.arithmetic = FittingLabel(name="How this probability came to be", fills=True)
         self.reveal = QPushButton("Show")
         self.reveal.setToolTip("Scroll to the token that follows in the text.")
         self.reveal.setAccessibleName("Show the token that follows in the text")
@@ -112,10 +111,10 @@ class NextTokenPanel(Panel):
     def _explain(self, token_id: int) -> None:
         candidates = self._candidates
         if token_id < 0 or candidates is None:
-            self.arithmetic.clear()
+            self.arithmetic.set_wordings("")
             return
         token = quoted(candidates.text(token_id))
-        self.arithmetic.setText(f"{token}: {candidates.arithmetic(token_id)}")
+        self.arithmetic.set_wordings(f"{token}: {candidates.arithmetic(token_id)}")
 
     def _set_theme(self, theme: Theme) -> None:
         unit = theme.unit
@@ -123,7 +122,7 @@ class NextTokenPanel(Panel):
         self.sampling.set_theme(theme)
         self.heading.set_look(theme, theme.text, bold=True)
         self.follows.set_look(theme, theme.text)
-        self.arithmetic.set_look(theme.font_axis, theme.text)
+        self.arithmetic.set_look(theme, theme.text, small=True)
         for button in (*self.columns.buttons(), self.reveal):
             button.setFont(font_of(self, theme.font_axis))
         self._rows.setContentsMargins(2 * unit, unit, 2 * unit, unit)
@@ -172,17 +171,17 @@ class NextTokenPanel(Panel):
         """Among the stages the arithmetic always stands; beside bars where they have room."""
         wanted = self.columns.checkedId() == list(_COLUMNS).index("stages")
         is_shown = self.arithmetic.isVisibleTo(self)
-        before, needed = self.arithmetic.minimumHeight(), self._arithmetic_height()
-        self.arithmetic.setMinimumHeight(needed)
+        before = self.arithmetic.sizeHint().height()
+        self.arithmetic.set_max_lines(self._arithmetic_lines())
+        needed = self.arithmetic.sizeHint().height()
         room = self.bars.height() + (before if is_shown else 0) - needed
         has_room = room >= self.bars.height_of(_LEAST_ROWS)
         self.arithmetic.setVisible(self._candidates is not None and (wanted or has_room))
 
-    def _arithmetic_height(self) -> int:
-        """Of as many lines as the longest arithmetic takes, so that nothing jumps on hovering."""
-        metrics = self.arithmetic.fontMetrics()
-        n_lines = ceil(_ARITHMETIC * metrics.averageCharWidth() / max(1, self.width()))
-        return min(n_lines, 3) * metrics.lineSpacing()
+    def _arithmetic_lines(self) -> int:
+        """As many as the longest arithmetic takes, so that nothing jumps on hovering."""
+        wide = _ARITHMETIC * self.arithmetic.letter
+        return min(ceil(wide / max(1, self.width())), 3)
 
 
 def candidates_of(reading: Reading) -> Candidates | None:

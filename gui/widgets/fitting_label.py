@@ -5,11 +5,12 @@ from math import ceil
 
 from PySide6.QtCore import QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPaintEvent, QPalette
-from PySide6.QtWidgets import QLabel, QSizePolicy, QWidget
+from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from gui.theme import LIGHT, Theme
 
 _LEAST_EMS = 6
+_STEP_EMS = 3  # by which the wanted width grows: a digit more must not lay out the window anew
 _LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
 
 
@@ -33,30 +34,58 @@ def tint(widget: QWidget, colour: str) -> None:
     widget.setPalette(palette)
 
 
-class FittingLabel(QLabel):
+class FittingLabel(QWidget):
     """Shows the first of several wordings that fits, the last one cut if none does; on one line.
 
-    The whole wording is its text, so that it is read out and found, and its tooltip.
+    The whole wording is its `text()`, what is read out, and its tooltip. One that `fills` takes
+    the room that is left to it and asks for none, so that other words cost a repaint and no
+    layout. Not a QLabel, which has the window laid out anew at each other text.
     """
 
-    def __init__(self, align: Qt.AlignmentFlag = _LEFT) -> None:
+    def __init__(
+        self, align: Qt.AlignmentFlag = _LEFT, *, name: str = "", fills: bool = False
+    ) -> None:
         super().__init__()
-        self.setTextFormat(Qt.TextFormat.PlainText)
-        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
+        across = QSizePolicy.Policy.Ignored if fills else QSizePolicy.Policy.Preferred
+        self.setSizePolicy(across, QSizePolicy.Policy.Fixed)
+        self.setAutoFillBackground(True)  # opaque: what is below need not be painted
+        self.setAccessibleName(name)
+        self._name = name
         self._align, self._n_lines = align, 1
         self._wordings: tuple[str, ...] = ("",)
         self._colour, self._ground = LIGHT.text, ""
         self._use_font(font_of(self, LIGHT.font_body))
+        self._hint = self._wanted()
 
     def _use_font(self, font: QFont) -> None:
         self._letters, self._metrics = font, QFontMetricsF(font)
 
-    def set_look(self, theme: Theme, colour: str, *, bold: bool = False, ground: str = "") -> None:
-        """Set body type in this colour, over this ground if one is given."""
-        font = font_of(self, theme.font_body, bold=bold)
+    @property
+    def letter(self) -> float:
+        """The width of an average letter, in logical pixels."""
+        return self._metrics.averageCharWidth()
+
+    def text(self) -> str:
+        """The whole wording, whether it fits or not."""
+        return self._wordings[0]
+
+    def set_look(
+        self,
+        theme: Theme,
+        colour: str,
+        *,
+        bold: bool = False,
+        small: bool = False,
+        ground: str = "",
+    ) -> None:
+        """Set body type, or the axes' smaller one, in this colour, over this ground if any."""
+        font = font_of(self, theme.font_axis if small else theme.font_body, bold=bold)
+        look = (font, colour, ground)
+        if look == (self._letters, self._colour, self._ground):
+            return
         if font != self._letters:
             self._use_font(font)
-            self.updateGeometry()
+            self._take_room()
         self._colour, self._ground = colour, ground
         self.update()
 
@@ -64,17 +93,34 @@ class FittingLabel(QLabel):
         """Show the first of these that fits; the longest comes first."""
         if wordings != self._wordings:
             self._wordings = wordings
-            self.setText(wordings[0])
+            if self._name:
+                self.setAccessibleDescription(wordings[0])
+            else:
+                self.setAccessibleName(wordings[0])
             self.setToolTip(plain_tip(wordings[0]))
-            self.updateGeometry()
+            self._take_room()
             self.update()
 
     def set_max_lines(self, n_lines: int) -> None:
         """Let a wording that is too long for one line take so many, and keep room for them."""
         if n_lines != self._n_lines:
             self._n_lines = n_lines
-            self.updateGeometry()
+            self._take_room()
             self.update()
+
+    def _take_room(self) -> None:
+        wanted = self._wanted()
+        if wanted != self._hint:
+            self._hint = wanted
+            self.updateGeometry()
+
+    def _wanted(self) -> QSize:
+        height = self._n_lines * ceil(self._metrics.height())
+        if self.sizePolicy().horizontalPolicy() == QSizePolicy.Policy.Ignored:
+            return QSize(0, height)
+        step = _STEP_EMS * self._letters.pixelSize()
+        width = ceil(self._metrics.horizontalAdvance(self._wordings[0])) + 1
+        return QSize(-(-width // step) * step if self.text() else 0, height)
 
     def _fits(self, wording: str) -> bool:
         width, height = self.width(), self._n_lines * ceil(self._metrics.height())
@@ -96,13 +142,12 @@ class FittingLabel(QLabel):
 
     def sizeHint(self) -> QSize:
         """Room for the longest wording."""
-        width = ceil(self._metrics.horizontalAdvance(self._wordings[0]))
-        return QSize(width + 1, self._n_lines * ceil(self._metrics.height()))
+        return self._hint
 
     def minimumSizeHint(self) -> QSize:
         """A few letters: a long sentence must not hold a window open."""
-        least = min(self.sizeHint().width(), _LEAST_EMS * self._letters.pixelSize())
-        return QSize(least, self._n_lines * ceil(self._metrics.height()))
+        least = min(self._hint.width(), _LEAST_EMS * self._letters.pixelSize())
+        return QSize(least, self._hint.height())
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         """Draw the wording that fits."""
