@@ -35,7 +35,8 @@ class TrainingSettings:
     """How to train. `batch` windows of `seq_len` tokens per step, or as many tokens in long ones.
 
     One step in `long_every` has windows of `long_seq_len`, so that every position is trained
-    from the beginning, at the price of the short ones most of the time; 0: none has.
+    from the beginning, at the price of the short ones most of the time; 0: none has. The first
+    `copy_steps` have windows of `copy_seq_len` in which nothing but copying pays.
 
     Raises:
         TrainingError: a number is out of its range.
@@ -46,6 +47,8 @@ class TrainingSettings:
     seq_len: int = 256
     long_seq_len: int = 0  # 0: no long windows
     long_every: int = 5
+    copy_steps: int = 0
+    copy_seq_len: int = 64
     repeat_share: float = 0.15
     learning_rate: float = 1e-3
     final_learning_rate: float = 0.0
@@ -69,6 +72,8 @@ class TrainingSettings:
             "evaluate_every": 1,
             "evaluate_windows": 1,
             "long_seq_len": 0,
+            "copy_steps": 0,
+            "copy_seq_len": 8,
             "warmup_steps": 0,
             "weight_decay": 0,
             "final_learning_rate": 0,
@@ -95,10 +100,12 @@ class TrainingSettings:
     @property
     def longest(self) -> int:
         """The longest window, in tokens."""
-        return max(self.seq_len, self.long_seq_len)
+        return max(self.seq_len, self.long_seq_len, self.copy_seq_len if self.copy_steps else 0)
 
     def shape(self, step: int) -> tuple[int, int]:
         """How many windows the step has, and of how many tokens each."""
+        if step < self.copy_steps:
+            return max(1, self.batch * self.seq_len // self.copy_seq_len), self.copy_seq_len
         if self.long_seq_len and step % self.long_every == self.long_every - 1:
             return max(1, self.batch * self.seq_len // self.long_seq_len), self.long_seq_len
         return self.batch, self.seq_len
@@ -186,26 +193,31 @@ class Trainer:
         while self.step < self.settings.steps:
             yield self._one_step()
 
+    def _windows(self, step: int) -> IntArray:
+        settings = self.settings
+        count, length = settings.shape(step)
+        if step < settings.copy_steps:
+            return self.data.copying_windows(settings.seed, step, count, length)
+        return self.data.windows(settings.seed, step, count, length, settings.repeat_share)
+
     def _one_step(self) -> Progress:
         started = time.perf_counter()
         settings, step = self.settings, self.step
-        count, length = settings.shape(step)
-        rate = settings.rate(step)
-        loss = self._update(
-            self.data.windows(settings.seed, step, count, length, settings.repeat_share), rate
-        )
+        rate, windows = settings.rate(step), self._windows(step)
+        loss = self._update(windows, rate)
         if not math.isfinite(loss):
             raise TrainingError(
                 f"the loss became {loss} at step {step + 1}; lower the learning rate "
                 f"(it was {settings.learning_rate})."
             )
         self.step += 1
-        self.tokens += count * length
+        n_tokens = windows.size - len(windows)  # all but the last of each are learned from
+        self.tokens += n_tokens
         due = self.step % settings.evaluate_every == 0 or self.step == settings.steps
         held_out = self.held_out_loss(settings.evaluate_windows) if due else None
         seconds = time.perf_counter() - started
         self.seconds += seconds
-        self._speed = self._smoothed(count * length / seconds, seconds)
+        self._speed = self._smoothed(n_tokens / seconds, seconds)
         left = (settings.steps - self.step) * settings.batch * settings.seq_len
         return Progress(
             step=self.step,

@@ -13,6 +13,7 @@ from engine.tokenizers import Tokenizer
 
 IntArray = NDArray[np.int64]
 
+_FEWEST_DRAWN = 4  # tokens that come again and again
 SHORTEST_REPEAT = 8  # tokens; a shorter copy is found by chance in any text
 
 
@@ -108,6 +109,19 @@ class TrainingData:
         windows: IntArray = self.training[starts[:, None] + np.arange(length + 1)]
         for row in np.flatnonzero(random.random(count) < repeat_share):
             _repeat(windows[row], random)
+        return windows
+
+    def copying_windows(self, seed: int, step: int, count: int, length: int) -> IntArray:
+        """Windows [count, length + 1] of a few tokens drawn one by one, again and again.
+
+        Each token is as frequent as in the text, so that only copying does better than its
+        frequency: in such windows heads learn to copy within a few hundred steps, in text they
+        take thousands.
+        """
+        random = np.random.default_rng((seed, step))
+        windows = np.empty((count, length + 1), np.int64)
+        for row, size in enumerate(random.integers(_FEWEST_DRAWN, length // 2 + 1, size=count)):
+            windows[row] = np.resize(random.choice(self.training, size), length + 1)
         return windows
 
     def held_out_windows(self, length: int, at_most: int | None = None) -> Iterator[IntArray]:

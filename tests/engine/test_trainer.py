@@ -3,6 +3,7 @@
 import dataclasses
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -205,6 +206,7 @@ def test_a_damaged_state_is_refused(tmp_path: Path) -> None:
     ("change", "sentence"),
     [
         ({"steps": 0}, "steps = 0 is not possible"),
+        ({"copy_seq_len": 4}, "copy_seq_len = 4 is not possible"),
         ({"learning_rate": 0.0}, "learning_rate = 0.0 must be more than 0"),
         ({"repeat_share": 1.5}, "repeat_share = 1.5 must be"),
         ({"dtype": "float64"}, "dtype = 'float64' is unknown"),
@@ -228,3 +230,15 @@ def test_a_loss_that_is_no_number_ends_the_training_with_advice() -> None:
     torch.nn.init.constant_(trainer.model.embedding.weight, torch.nan)
     with pytest.raises(TrainingError, match="the loss became nan at step 1; lower"):
         _run(trainer)
+
+
+def test_the_first_steps_may_be_for_copying_alone() -> None:
+    """They are as many tokens as others, and a passage known from before comes to cost little."""
+    settings = replace(SETTINGS, steps=150, copy_steps=150, copy_seq_len=16, evaluate_every=150)
+    trainer = _trainer(settings)
+    _run(trainer)
+    assert trainer.tokens == 150 * settings.batch * settings.seq_len
+    passage = torch.tensor(trainer.data.held_out[:8]).repeat(2)[None]
+    log_probs = trainer.model.batch_logits(passage)[0, :-1].log_softmax(-1)
+    losses = -log_probs.gather(1, passage[0, 1:, None])[:, 0]
+    assert losses[9:].mean() < losses[:7].mean()

@@ -64,3 +64,16 @@ def test_unusable_data_is_refused_in_one_sentence(tmp_path: Path) -> None:
         TrainingData(Texts(("short",), (VERSE,)), TOKENIZER, 16)
     with pytest.raises(TrainingError, match="the held-out text has 5 tokens"):
         TrainingData(Texts((VERSE,), ("short",)), TOKENIZER, 16)
+
+
+def test_copying_windows_repeat_a_few_tokens_of_the_text_and_depend_on_seed_and_step() -> None:
+    """Each window is one passage of at most half its length, over and over."""
+    data = TrainingData(TEXTS, TOKENIZER, 64)
+    windows = data.copying_windows(seed=1, step=0, count=40, length=64)
+    assert windows.shape == (40, 65)
+    assert np.isin(windows, data.training).all()
+    for window in windows:
+        periods = [n for n in range(1, 33) if (window[n:] == window[:-n]).all()]
+        assert periods
+    assert np.array_equal(windows, data.copying_windows(1, 0, 40, 64))
+    assert not np.array_equal(windows, data.copying_windows(1, 1, 40, 64))
