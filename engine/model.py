@@ -198,6 +198,11 @@ class Transformer(nn.Module):
         cap = self.config.logit_cap
         return torch.tanh(logits / cap) * cap if cap else logits
 
+    def output_row(self, token_id: int) -> Tensor:
+        """What the final hidden state is multiplied by for a token's logit, before the cap [C]."""
+        matrix = self.embedding if self.output is None else self.output
+        return matrix.weight[token_id]
+
     def forward(
         self,
         token_ids: Tensor,

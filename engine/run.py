@@ -18,6 +18,8 @@ from engine.lens_pass import read_lens
 from engine.model import CAUSAL, Transformer
 from engine.reading import CacheCheck, PassStats, Reason
 from engine.recorder import PassRecorder, condense, frozen
+from engine.residual import Attribution, Stream, attribute
+from engine.residual_pass import read_stream
 from engine.session import Session
 from engine.thumbnails import ThumbnailMaker, Thumbnails
 from engine.trace import Trace
@@ -47,6 +49,7 @@ class Run:
         self._thumbnails = ThumbnailMaker(self._recondense)
         self._past: tuple[int, Session] | None = None  # a shorter text, mask off
         self._lens: tuple[NDArray[np.int64], Lens] | None = None  # the latest, and its tokens
+        self._stream: tuple[Session, Stream] | None = None  # the latest
 
     def set_conditions(self, conditions: Conditions) -> None:
         """Change what passes run under; if that differs, everything read so far is void."""
@@ -62,7 +65,7 @@ class Run:
 
     def _forget(self) -> None:
         self.session = Session()
-        self._past = self._lens = None
+        self._past = self._lens = self._stream = None
         self._kv_cache.rewind(0)
 
     def read(self, token_ids: Sequence[int], cancelled: Callable[[], bool] = _never) -> Session:
@@ -288,6 +291,25 @@ class Run:
             lens = known.head(start).append(lens)
         self._lens = session.token_ids, lens
         return lens
+
+    def stream(
+        self, session: Session, position: int, cancelled: Callable[[], bool] = _never
+    ) -> Stream:
+        """The residual at a position of a session of this run, and what was added to it.
+
+        Raises:
+            CancelledError: `cancelled` said so between two layers.
+        """
+        known = self._stream
+        if known is not None and known[0] == session and known[1].position == position:
+            return known[1]
+        stream = read_stream(self.model, session, position, self.conditions, cancelled)
+        self._stream = session, stream
+        return stream
+
+    def attribution(self, stream: Stream, token_id: int) -> Attribution | None:
+        """What each part of a stream of this run adds to a token's logit; None for post-norm."""
+        return attribute(stream, token_id, np.asarray(self.model.output_row(token_id)))
 
     @property
     def cache_bytes(self) -> int:

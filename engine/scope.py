@@ -15,6 +15,7 @@ from engine.lens import Lens
 from engine.loading import Loaded
 from engine.reading import CacheCheck, Focus, Look, Reading, Reason
 from engine.readouts import checks, head_roles
+from engine.residual import Attribution, Stream
 from engine.run import Run
 from engine.sampling import Sampling, Stages, draw, stages
 from engine.session import Session
@@ -162,6 +163,23 @@ class Scope:
             return None
         after = reading.document.token_ids[reading.n_fallen + reading.n_tokens :]
         return self._run.lens(reading.session, after[0] if after else None, cancelled)
+
+    def residual(
+        self, reading: Reading, token_id: int, cancelled: Cancelled = _never
+    ) -> tuple[Stream, Attribution | None] | None:
+        """What was added to the residual at a reading's position, and to one token's logit.
+
+        None for an empty text, and for a reading of another model or other conditions; there is no
+        attribution in a post-norm model.
+
+        Raises:
+            CancelledError: `cancelled` said so.
+        """
+        is_here = reading.info is self.info and reading.conditions == self._run.conditions
+        if not is_here or not reading.n_tokens:
+            return None
+        stream = self._run.stream(reading.session, reading.position, cancelled)
+        return stream, self._run.attribution(stream, token_id)
 
     # The answer
 

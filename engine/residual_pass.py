@@ -1,0 +1,188 @@
+"""Reads the residual at one position: a pass of one row through recorded keys and values.
+
+The scores and the mix are worked out by the functions that the pass called, from the q, k and v
+that it recorded, so that no row before the position is computed again and no mask is asked
+twice. Each head then goes through its own columns of W_O.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from engine.attention import attention_weights, mix_values
+from engine.conditions import Conditions
+from engine.errors import CancelledError
+from engine.model import Block, Transformer
+from engine.recorder import frozen
+from engine.residual import Added, FinalNorm, Stream
+from engine.session import Session
+
+
+@dataclass(frozen=True)
+class _Linear:
+    """A norm as the linear map that it is at one vector: (x − mean) · gain, + bias once."""
+
+    centres: bool
+    gain: Tensor  # [C]
+    bias: Tensor | None  # [C]
+
+    @classmethod
+    def of(cls, norm: nn.Module, at: Tensor) -> "_Linear | None":
+        """A norm at a vector [C]; None if the module is none."""
+        if isinstance(norm, nn.LayerNorm):
+            scale = (at.var(unbiased=False) + norm.eps).sqrt()
+            return cls(centres=True, gain=norm.weight / scale, bias=norm.bias)
+        if isinstance(norm, nn.RMSNorm):
+            scale = (at.square().mean() + (norm.eps or 0.0)).sqrt()
+            return cls(centres=False, gain=norm.weight / scale, bias=None)
+        return None
+
+    def __call__(self, parts: Tensor) -> Tensor:
+        """Vectors [..., C] through it, without the bias."""
+        if self.centres:
+            parts = parts - parts.mean(dim=-1, keepdim=True)
+        return parts * self.gain
+
+
+@dataclass
+class _Layer:
+    """What one layer added, all [C] but `heads` [H, C]."""
+
+    heads: Tensor
+    bias: Tensor | None
+    mlp: Tensor
+    residual: Tensor  # after the layer
+
+
+@torch.inference_mode()
+def read_stream(
+    model: Transformer,
+    session: Session,
+    position: int,
+    conditions: Conditions,
+    cancelled: Callable[[], bool] = lambda: False,
+) -> Stream:
+    """The residual at a position of a session that the model has read under the conditions.
+
+    Raises:
+        CancelledError: `cancelled` said so.
+    """
+    token_ids = torch.tensor([int(session.token_ids[position])])
+    first = model.embed(token_ids, position, conditions)[0]  # [C]
+    token = model.embedding(token_ids)[0] * model.config.embedding_scale
+    mixes = _mixes(model, session, position, conditions)
+    layers: list[_Layer] = []
+    x = first
+    for block, mix in zip(model.blocks, mixes, strict=True):
+        if cancelled():
+            raise CancelledError("the residual was given up for something newer.")
+        assert isinstance(block, Block)  # noqa: S101 - which a ModuleList does not know
+        layers.append(_read_layer(block, mix, x))
+        x = layers[-1].residual
+    return _stream(model, session, position, (token, first - token), first, layers)
+
+
+def _mixes(
+    model: Transformer, session: Session, position: int, conditions: Conditions
+) -> Iterator[Tensor]:
+    """Each layer's mixes [H, D] at the position, by the functions that the pass called."""
+    trace = next(trace for trace in session.traces if position < trace.end)
+    row = position - trace.start
+    n_keys = position + 1 if conditions.append_only else len(session)
+    # All layers in one go: a text that was typed has a trace a token.
+    keys = np.concatenate([trace.k for trace in session.traces], axis=2)[:, :, :n_keys]
+    values = np.concatenate([trace.v for trace in session.traces], axis=2)[:, :, :n_keys]
+    for layer in range(model.config.n_layer):
+        q = torch.tensor(trace.q[layer][:, row : row + 1])  # [H, 1, D]
+        k, v = torch.from_numpy(keys[layer]), torch.from_numpy(values[layer])  # [G, S, D]
+        weights = attention_weights(q, k, position, model.scoring(layer, conditions))
+        mix = mix_values(weights, v)[:, 0]
+        for off_layer, head in conditions.heads_off:
+            if off_layer == layer:
+                mix[head] = 0
+        yield mix
+
+
+def _read_layer(block: Block, mix: Tensor, x: Tensor) -> _Layer:
+    """What a block adds to the residual [C], given its heads' mixes [H, D]."""
+    n_head, head_dim = mix.shape
+    output = block.attention.output
+    columns = output.weight.view(-1, n_head, head_dim)  # [C, H, D]
+    heads = (columns * mix).sum(dim=-1).T  # [H, C]
+    bias: Tensor | None = output.bias
+    mixed = heads.sum(dim=0) if bias is None else heads.sum(dim=0) + bias
+    if block.placement == "post":
+        after_attention = block.attention_norm(x + mixed)
+        mlp = block.mlp(after_attention)
+        return _Layer(heads, bias, mlp, block.mlp_norm(after_attention + mlp))
+    norm = _Linear.of(block.attention_output_norm, mixed)
+    if norm is not None:
+        heads = norm(heads)
+        bias = None if bias is None else norm(bias)
+        if norm.bias is not None:
+            bias = norm.bias if bias is None else bias + norm.bias
+        mixed = heads.sum(dim=0) if bias is None else heads.sum(dim=0) + bias
+    read = x if block.parallel else x + mixed
+    mlp = block.mlp_output_norm(block.mlp(block.mlp_norm(read)))
+    return _Layer(heads, bias, mlp, x + mixed + mlp)
+
+
+def _stream(
+    model: Transformer,
+    session: Session,
+    position: int,
+    start: tuple[Tensor, Tensor],
+    first: Tensor,
+    layers: list[_Layer],
+) -> Stream:
+    """Measure what was added, and prove that it adds up."""
+    residuals = torch.stack((first, *(layer.residual for layer in layers)))  # [L+1, C]
+    last = residuals[-1]
+    final = last.double().numpy()
+
+    def added(vectors: Tensor) -> Added:
+        return Added.along(frozen(vectors.contiguous()), final)
+
+    token, place = start
+    heads = torch.stack([layer.heads for layer in layers])  # [L, H, C]
+    mlp = torch.stack([layer.mlp for layer in layers])  # [L, C]
+    biases = [layer.bias for layer in layers if layer.bias is not None]
+    bias = torch.stack(biases) if biases else None
+    attention = heads.sum(dim=1) if bias is None else heads.sum(dim=1) + bias
+    norm = _Linear.of(model.final_norm, last)
+    if norm is None:
+        hidden = model.final_norm(last)
+    else:
+        parts = (token, place, attention.sum(dim=0), mlp.sum(dim=0))
+        hidden = torch.stack([norm(part) for part in parts]).sum(dim=0)
+        hidden = hidden if norm.bias is None else hidden + norm.bias
+    shown = torch.tensor(session.hidden(position))
+    from_parts, logits = model.logits(torch.stack((hidden, shown)))
+    return Stream(
+        position=position,
+        token=added(token),
+        place=added(place) if bool(place.any()) else None,
+        heads=added(heads),
+        bias=None if bias is None else added(bias),
+        attention=added(attention),
+        mlp=added(mlp),
+        residual=added(residuals),
+        norm=None if norm is None else _final(norm),
+        cap=model.config.logit_cap,
+        logits=frozen(logits.clone()),
+        difference=float((from_parts - logits).abs().max()),
+    )
+
+
+def _final(norm: _Linear) -> FinalNorm:
+    def doubles(tensor: Tensor) -> np.ndarray:
+        return np.asarray(frozen(tensor.double()))
+
+    return FinalNorm(
+        centres=norm.centres,
+        gain=doubles(norm.gain),
+        bias=None if norm.bias is None else doubles(norm.bias),
+    )
