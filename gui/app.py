@@ -30,6 +30,7 @@ from gui.theme import THEMES
 
 if TYPE_CHECKING:
     from gui.controller import Controller
+    from gui.model_doors import ModelDoors
     from gui.state import State, Store
 
 # A thread that holds the interpreter gives it back after this long; the default of 5 ms makes
@@ -54,6 +55,9 @@ class App:
         self.store: Store
         self.controller: Controller | None = None
         self._steps_left = options.steps
+        self._doors: ModelDoors | None = None
+        self._remembered = ""  # the path of the model that was remembered last
+        self._bundled: Path | None = None  # what to open if the first model cannot be
         self._is_furnished = False
         self._furnishing = self._pieces()
         self._is_settled = False
@@ -106,7 +110,7 @@ class App:
         yield
         self.window.wished.connect(self.controller.fulfil)
         self.window.command_wanted.connect(self._do)
-        self.store.changed.connect(lambda state, _names: self.window.show_view(resolve(state)))
+        self.store.changed.connect(self._on_change)
         self.window.show_view(resolve(self.store.state))
         self._is_furnished = True
         self._rest()
@@ -134,10 +138,12 @@ class App:
     def _first_model(self, folders: list[Path]) -> Path:
         if self._options.model is not None:
             return self._options.model
+        bundled = folders[0] if folders else Path("resources/models/shakespeare")
         last = self._settings.read("model")
-        if os.path.isfile(os.path.join(last, "config.json")):  # noqa: PTH113, PTH118 - never raises
+        if last and os.path.exists(last):  # noqa: PTH110 - never raises
+            self._bundled = bundled
             return Path(last)
-        return folders[0] if folders else Path("resources/models/shakespeare")
+        return bundled
 
     # Commands that only the application can do
 
@@ -145,7 +151,9 @@ class App:
         from gui.commands import PANEL_COMMAND  # noqa: PLC0415
 
         actions: dict[str, Callable[[], object]] = {
-            "open": self._open_model,
+            "library": self.doors.show_library,
+            "open": self.doors.ask_for_folder,
+            "open_file": self.doors.ask_for_file,
             "save_picture": self._save_picture,
             "copy_picture": lambda: picture.copy(self.window),
             "quit": self.window.close,
@@ -160,12 +168,38 @@ class App:
         else:
             actions[command]()
 
-    def _open_model(self) -> None:
+    @property
+    def doors(self) -> "ModelDoors":
+        """All ways to another model; made late, for nothing of it is needed for the first."""
+        from gui.model_doors import ModelDoors  # noqa: PLC0415
+
+        if self._doors is None:
+            self._doors = ModelDoors(self.window, self._settings)
+            self._doors.chosen.connect(self._open_model)
+        return self._doors
+
+    def _open_model(self, path: Path) -> None:
         from gui.wishes import OpenModel  # noqa: PLC0415
 
-        folder = QFileDialog.getExistingDirectory(self.window, "Open a model's folder")
-        if folder and self.controller is not None:
-            self.controller.fulfil(OpenModel(Path(folder)))
+        if self.controller is not None:
+            self.controller.fulfil(OpenModel(path))
+
+    def _on_change(self, state: "State", names: frozenset[str]) -> None:
+        from gui.view import resolve  # noqa: PLC0415
+
+        self.window.show_view(resolve(state))
+        if self._is_settled and "reading" in names:
+            self._remember_model()
+        elif "phase" in names and state.phase == "failed" and self._bundled is not None:
+            # The last model is gone or damaged; the message about it stays.
+            bundled, self._bundled = self._bundled, None
+            QTimer.singleShot(0, lambda: self._open_model(bundled))
+
+    def _remember_model(self) -> None:
+        reading = self.store.state.reading
+        if reading is not None and reading.info.path != self._remembered:
+            self._remembered = reading.info.path
+            self.doors.remember(Path(reading.info.path))
 
     def _save_picture(self) -> None:
         name, _filter = QFileDialog.getSaveFileName(
@@ -203,6 +237,7 @@ class App:
         if not (self._is_settled and self._is_furnished) or self._is_closed:
             return
         graphs.start_import()
+        self._remember_model()
         if self._options.snapshot is not None:
             if self.store.state.phase == "failed":
                 sys.stderr.write(f"{self.store.state.notice}\n")

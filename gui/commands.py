@@ -118,7 +118,15 @@ def _greedy(state: State) -> Wish:
 
 
 COMMANDS: tuple[Command, ...] = (
-    Command("open", "File", "Open model…", "Open a folder that holds a model.", ("Ctrl+O",)),
+    Command(
+        "library",
+        "File",
+        "Models on this computer…",
+        "List the models that are found on this computer, and open one.",
+        ("Ctrl+O",),
+    ),
+    Command("open", "File", "Open folder…", "Open a folder that holds a model.", ("Ctrl+Shift+O",)),
+    Command("open_file", "File", "Open file…", "Open a GGUF file or a nanoGPT checkpoint."),
     Command(
         "save_picture", "File", "Save picture…", "Save the window as a PNG.", ("Ctrl+Shift+S",)
     ),

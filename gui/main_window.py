@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 _LAYOUT_VERSION = 1
 _LOW = 850  # up to this height panels at the right share one place as tabs
 
+_MODEL_DOORS = ("library", "open", "open_file")  # commands that the model's button offers too
+
 _AREAS = {
     "top": Qt.DockWidgetArea.TopDockWidgetArea,
     "left": Qt.DockWidgetArea.LeftDockWidgetArea,
@@ -216,12 +218,24 @@ class MainWindow(QMainWindow):
     def _fill_models(self, models: Sequence[tuple[str, Path]]) -> None:
         from gui.wishes import OpenModel  # noqa: PLC0415 - after the first paint
 
-        menu = QMenu(self._models)
+        menu = QMenu(self)
         for name, path in models:
             action = menu.addAction(name)
             action.setToolTip(str(path))
             action.triggered.connect(lambda _on=False, path=path: self.wished.emit(OpenModel(path)))
+        menu.addSeparator()
+        menu.addActions([action for command, action in self._actions if command.id in _MODEL_DOORS])
         self._models.setMenu(menu)
+
+    def add_to_menu(self, menu: QMenu, behind: str) -> None:
+        """Put a menu of somebody else's behind a command's action, wherever that stands."""
+        action = next(action for command, action in self._actions if command.id == behind)
+        for place in self.findChildren(QMenu):
+            actions = place.actions()
+            if action in actions[:-1]:
+                place.insertMenu(actions[actions.index(action) + 1], menu)
+            elif action in actions:
+                place.addMenu(menu)
 
     def _make_menu(self, menus: dict[str, QMenu], title: str) -> QMenu:
         menu = QMenu(title, self)

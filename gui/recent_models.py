@@ -17,16 +17,17 @@ class RecentModels:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
+        self._paths: tuple[Path, ...] = tuple(map(Path, settings.read(_SETTING)[:MOST]))
 
     def paths(self) -> tuple[Path, ...]:
         """The latest first."""
-        stored: tuple[str, ...] = self._settings.read(_SETTING)
-        return tuple(map(Path, stored[:MOST]))
+        return self._paths
 
     def add(self, path: Path) -> None:
         """Put a model that was opened to the front; it stands in the list once."""
-        others = [other for other in self.paths() if other != path]
-        self._settings.write(_SETTING, tuple(map(str, [path, *others][:MOST])))
+        others = (other for other in self._paths if other != path)
+        self._paths = (path, *others)[:MOST]
+        self._settings.write(_SETTING, tuple(map(str, self._paths)))
 
 
 class RecentMenu(QMenu):

@@ -20,12 +20,15 @@ from PySide6.QtWidgets import (
 from engine.sampling import Sampling
 from gui.commands import COMMANDS, PANEL_COMMAND, ZOOM_STEPS, Command
 from gui.controller import Controller
+from gui.library_window import LibraryWindow
+from gui.recent_models import RecentMenu
 from gui.shortcut_list import ShortcutList
 from gui.state import Selection, State
 from gui.wishes import (
     Choose,
     EditText,
     GoTo,
+    OpenModel,
     Play,
     SelectHead,
     SelectPosition,
@@ -188,7 +191,8 @@ FIRST: dict[str, list[object]] = {
     "theme_light": [SetDisplay({"show_loss": True})],
 }
 TO_PANELS = [command for command in COMMANDS if command.id.startswith(PANEL_COMMAND)]
-OTHERWISE = {"open", "save_picture", "quit", "play", "play_sentence", "full_screen", "shortcuts"}
+OTHERWISE = {"library", "open", "save_picture", "quit", "play", "play_sentence", "full_screen"}
+OTHERWISE |= {"shortcuts"}
 KEYS = [(command, keys) for command in COMMANDS for keys in command.shortcuts]
 
 
@@ -304,7 +308,21 @@ def test_f1_lists_every_command_with_its_keys(whole: WholeWindow) -> None:
     wait_until(lambda: not whole.window.findChildren(ShortcutList))
 
 
-def test_ctrl_o_opens_the_folder_that_was_chosen(
+def test_ctrl_o_lists_the_models_of_this_computer(whole: WholeWindow) -> None:
+    """In a window of its own, once however often it is asked for."""
+    for _ in range(2):
+        whole.press("Ctrl+O", whole.editor)
+        lists = [
+            each
+            for each in QApplication.topLevelWidgets()
+            if isinstance(each, LibraryWindow) and each.isVisible()
+        ]
+        assert len(lists) == 1
+    lists[0].close()
+    whole.activate()
+
+
+def test_ctrl_shift_o_opens_the_folder_that_was_chosen(
     whole: WholeWindow,
     monkeypatch: pytest.MonkeyPatch,
     make_model: Callable[..., Path],
@@ -313,14 +331,21 @@ def test_ctrl_o_opens_the_folder_that_was_chosen(
     """Nothing happens if none was."""
     monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *_: "")
     before = whole.reading
-    whole.press("Ctrl+O")
+    whole.press("Ctrl+Shift+O")
     assert whole.reading is before
     other = make_model("chosen")
     monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *_: str(other))
-    whole.press("Ctrl+O")
+    whole.press("Ctrl+Shift+O")
     wait_until(lambda: whole.reading.info.name == "chosen")
     monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *_: str(small_model))
-    whole.press("Ctrl+O")
+    whole.press("Ctrl+Shift+O")
+    wait_until(lambda: whole.reading.info.name == "small")
+    (recent,) = whole.window.findChildren(RecentMenu)
+    recent.aboutToShow.emit()
+    assert [action.text()[4:] for action in recent.actions()[:2]] == ["small", "chosen"]
+    recent.actions()[1].trigger()
+    wait_until(lambda: whole.reading.info.name == "chosen")
+    whole.wish(OpenModel(small_model))
     wait_until(lambda: whole.reading.info.name == "small")
 
 
@@ -387,10 +412,10 @@ def test_about_says_what_this_is(whole: WholeWindow, monkeypatch: pytest.MonkeyP
 def test_every_command_is_in_its_menu(whole: WholeWindow) -> None:
     """In the order of the table."""
     menus = {
-        menu.title(): [action.text() for action in menu.actions()]
+        menu.title(): [action.text() for action in menu.actions() if action.menu() is None]
         for menu in whole.window.menuBar().findChildren(QMenu)
     } | {
-        action.text(): [each.text() for each in action.menu().actions()]
+        action.text(): [each.text() for each in action.menu().actions() if each.menu() is None]
         for action in whole.window.menuBar().actions()
     }
     for title in dict.fromkeys(command.menu for command in COMMANDS):

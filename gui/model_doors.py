@@ -1,0 +1,54 @@
+"""All the ways to a model: the list of this computer's, the last ones, dialogs, dropping it."""
+
+from pathlib import Path
+
+from PySide6.QtCore import QObject, Signal
+
+from gui.ask_for_model import ask_for_file, ask_for_folder
+from gui.library_window import LibraryWindow
+from gui.main_window import MainWindow
+from gui.model_drop import ModelDrop
+from gui.recent_models import RecentMenu, RecentModels
+from gui.settings import Settings
+
+
+class ModelDoors(QObject):
+    """Owns what asks for a model to open, and what remembers those that were opened."""
+
+    chosen = Signal(object)  # the Path to open
+
+    def __init__(self, window: MainWindow, settings: Settings) -> None:
+        super().__init__(window)
+        self._window = window
+        self._settings = settings
+        self._library: LibraryWindow | None = None
+        self._recent = RecentModels(settings)
+        self.recent_menu = RecentMenu(self._recent, window)
+        self.recent_menu.chosen.connect(self.chosen)
+        self._drop = ModelDrop(window)
+        self._drop.dropped.connect(self.chosen)
+        window.add_to_menu(self.recent_menu, behind="open_file")
+
+    def show_library(self) -> None:
+        """List the models on this computer."""
+        if self._library is None:
+            self._library = LibraryWindow(self._settings, self._window)
+            self._library.chosen.connect(self.chosen)
+        self._library.show()
+        self._library.activateWindow()
+
+    def ask_for_file(self) -> None:
+        """Let the user look for a file."""
+        self._choose(ask_for_file(self._window))
+
+    def ask_for_folder(self) -> None:
+        """Let the user look for a folder."""
+        self._choose(ask_for_folder(self._window))
+
+    def _choose(self, path: Path | None) -> None:
+        if path is not None:
+            self.chosen.emit(path)
+
+    def remember(self, path: Path) -> None:
+        """Put a model that was opened among the last ones."""
+        self._recent.add(path)
