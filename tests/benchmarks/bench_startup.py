@@ -74,11 +74,11 @@ def start() -> None:
     """Run the program in this process as `gui.app.run` does, and print what was seen."""
     from PySide6.QtWidgets import QApplication  # noqa: PLC0415
 
-    from gui.app import _SWITCH_SECONDS, App  # noqa: PLC0415
+    from gui.app import App, begin_quick_start  # noqa: PLC0415
     from gui.command_line import Options  # noqa: PLC0415
     from gui.settings import Settings  # noqa: PLC0415
 
-    sys.setswitchinterval(_SWITCH_SECONDS)
+    begin_quick_start()
     application = QApplication([])
     application.setStyle("Fusion")
     app = App(Options(model=Path(sys.argv[2]), prompt=PROMPT), Settings(None))
