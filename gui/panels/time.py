@@ -14,7 +14,7 @@ from gui.theme import Theme
 from gui.view import View
 from gui.widgets.fitting_label import FittingLabel, font_of, plain_tip
 from gui.widgets.user_slider import UserSlider
-from gui.wishes import GoTo, Play, SetSpeed, Step
+from gui.wishes import GoTo, Play, SetSpeed, Step, StepBack, Wish
 
 SPEEDS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)  # steps per second, as the slider offers them
 
@@ -30,13 +30,13 @@ class TimePanel(Panel):
 
     def __init__(self) -> None:
         super().__init__()
-        self.back = self._button("Back", "One token back; nothing is forgotten", self._go_back)
-        self.step = self._button("Step", "One token further", lambda: self.wish(Step()))
-        self.play = self._button("Play", "", self._toggle_play)
+        self.back = self._button("Back", "One token back; nothing is forgotten", StepBack)
+        self.step = self._button("Step", "One token further", Step)
+        self.play = self._button("Play", "", self._toggled_play)
         self.sentence = self._button(
             "To sentence end",
             "Go on until a sentence ends",
-            lambda: self.wish(Play("sentence")),
+            lambda: Play("sentence"),
         )
         self.slider = UserSlider()
         self.slider.setAccessibleName("Time: tokens shown")
@@ -51,13 +51,13 @@ class TimePanel(Panel):
         self.sampling = FittingLabel(_RIGHT)
         self._lay_out()
 
-    def _button(self, text: str, tip: str, pressed: Callable[[], None]) -> QPushButton:
+    def _button(self, text: str, tip: str, wish: Callable[[], Wish]) -> QPushButton:
         button = QPushButton(text)
         button.setToolTip(tip)
         button.setAccessibleName(text)
         button.setAccessibleDescription(tip)
         button.setAutoDefault(False)
-        button.clicked.connect(lambda _checked: pressed())
+        button.clicked.connect(lambda _checked: self.wish(wish()))
         return button
 
     def _lay_out(self) -> None:
@@ -76,13 +76,9 @@ class TimePanel(Panel):
         self._rows.addLayout(self._labels)
         self._rows.addStretch(1)
 
-    def _go_back(self) -> None:
-        if self._drawn and self._drawn.reading:
-            self.wish(GoTo(self._drawn.reading.cursor - 1))
-
-    def _toggle_play(self) -> None:
+    def _toggled_play(self) -> Play:
         playing = self._drawn is not None and self._drawn.state.playing != ""
-        self.wish(Play("" if playing else "play"))
+        return Play("" if playing else "play")
 
     def draw(self, view: View, previous: View | None) -> None:
         """Show where the text stands and what can be done from there."""

@@ -13,7 +13,7 @@ from engine.scope import Scope
 from gui.panels.time import SPEEDS, TimePanel
 from gui.state import Display
 from gui.theme import THEMES, Theme
-from gui.wishes import GoTo, Play, SetSpeed, Step, Wish
+from gui.wishes import GoTo, Play, SetSpeed, Step, StepBack, Wish
 from tests.gui.tiny_scope import house, picture, tiny_scope, view_of
 
 LEFT = Qt.MouseButton.LeftButton
@@ -79,7 +79,7 @@ def test_clicks_and_keys_on_the_buttons_are_wishes(
     panel.show_view(view_of(reading))
     for button in buttons(panel):
         qtbot.mouseClick(button, LEFT)
-    expected = [GoTo(6), Step(), Play("play"), Play("sentence")]
+    expected = [StepBack(), Step(), Play("play"), Play("sentence")]
     assert wishes == expected
     wishes.clear()
     for button in buttons(panel):
