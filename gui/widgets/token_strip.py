@@ -511,8 +511,9 @@ class TokenStrip(QAbstractScrollArea):
         painter.drawText(at, self._fallen_sentence())
 
     def _rows_in(self, clip: QRect) -> range:
-        """The rows that a part of the viewport shows."""
-        first = max((clip.top() - self._top(0)) // self._fonts.row, 0)
+        """The rows that a part of the viewport shows; none is cut at the top."""
+        top = max(clip.top(), self._band() + self._margin())
+        first = max((top - self._top(0)) // self._fonts.row, 0)
         last = (clip.bottom() - self._top(0)) // self._fonts.row
         return range(first, min(last + 1, len(self._flow)))
 

@@ -433,3 +433,15 @@ def test_repainting_does_not_use_up_none(strip: TokenStrip) -> None:
     for _ in range(2_000):
         strip.viewport().repaint()
     assert before - sys.getrefcount(None) < 500
+
+
+def test_nothing_of_a_row_that_is_scrolled_away_is_seen(strip: TokenStrip) -> None:
+    """Its bars end where the first row in view begins."""
+    tokens = WORDS * 40
+    show(strip, tokens)
+    strip.set_row(np.ones(len(tokens)))
+    strip.set_selected(len(tokens) - 1)
+    image = strip.viewport().grab().toImage()
+    top = [image.pixelColor(x, 1) for x in range(0, strip.viewport().width(), 3)]
+    assert strip.verticalScrollBar().value() > 0
+    assert set(colour.name() for colour in top) == {QColor(LIGHT.surface).name()}
