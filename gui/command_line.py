@@ -31,7 +31,12 @@ def parse(arguments: Sequence[str]) -> Options:
         prog="main.py",
         description="Attention Scope opens a real transformer up while it runs.",
     )
-    parser.add_argument("--model", type=Path, metavar="PATH", help="open the model in this folder")
+    parser.add_argument(
+        "--model",
+        type=Path,
+        metavar="PATH",
+        help="open the model in this folder, or this GGUF file or ckpt.pt",
+    )
     parser.add_argument("--prompt", metavar="TEXT", help="begin with this text")
     parser.add_argument(
         "--steps", type=_count, default=0, metavar="N", help="generate N tokens after the prompt"
