@@ -5,7 +5,6 @@ that have fallen out stand before it and have none.
 """
 
 import html
-import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -25,9 +24,10 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QToolTip, QWidget
 
-from gui.theme import LIGHT, Theme, lookup_table
+from gui.theme import LIGHT, Theme
 from gui.widgets.agreement import agreeing
-from gui.widgets.chips import ChipFonts, Label, Look, hatching, mixed
+from gui.widgets.chips import ChipFonts, Label, Look, hatching
+from gui.widgets.position_states import PositionStates
 from gui.widgets.strip_layer import Face, StripLayer
 from gui.widgets.token_flow import TokenFlow
 from gui.widgets.token_text import begun_character, describe, display, joined_to_previous, speak
@@ -61,13 +61,7 @@ class TokenStrip(QAbstractScrollArea):
         self._flow = TokenFlow()
         self._query: int | None = None
         self._key: int | None = None
-        self._weights: NDArray[np.float32] | None = None
-        self._visible: NDArray[np.bool_] | None = None
-        self._losses: NDArray[np.float32] | None = None
-        self._has_loss_colours = True
-        self._loss_ceiling = 8.0
-        self._generated_from: int | None = None
-        self._recomputed = range(0)
+        self._states = PositionStates()
         self._flash_left = 0
         self._has_motion = True
         self._hovered: int | None = None  # a place among all tokens
@@ -94,9 +88,6 @@ class TokenStrip(QAbstractScrollArea):
         self._query_frame = QPen(QColor(theme.accent), 1.5 * theme.stroke)
         self._key_frame = QPen(self._key_colour, 1.5 * theme.stroke, Qt.PenStyle.DashLine)
         self._hover_frame = QPen(text_dim, 1)
-        self._fallen, self._masked, self._plain = (
-            QColor(colour).rgb() for colour in (theme.fallen, theme.surface, theme.raised)
-        )
         palette = self.palette()
         palette.setColor(QPalette.ColorRole.Base, QColor(theme.surface))
         self.setPalette(palette)
@@ -141,26 +132,24 @@ class TokenStrip(QAbstractScrollArea):
         self, losses: ArrayLike | None, *, ceiling: float = 8.0, coloured: bool = True
     ) -> None:
         """Colour the chips by loss [S] in nats from 0 to `ceiling`; NaN is none, None is off."""
-        self._losses = None if losses is None else np.asarray(losses, np.float32)
-        self._has_loss_colours = coloured
-        self._loss_ceiling = ceiling
+        self._states.losses = None if losses is None else np.asarray(losses, np.float32)
+        self._states.has_loss_colours = coloured
+        self._states.loss_ceiling = ceiling
         self.viewport().update()
 
     def set_recomputed(self, start: int, stop: int) -> None:
         """Flash the positions that a pass computed; the reused ones keep calm."""
-        self._recomputed = range(start, stop)
-        self._flash_left = _FLASH_STEPS if self._has_motion and stop > start else 0
+        self._states.recomputed = range(start, stop)
+        self._set_flash(_FLASH_STEPS if self._has_motion and stop > start else 0)
         if self._flash_left:
             self._flash.start()
-        self.viewport().update()
 
     def set_motion(self, has_motion: bool) -> None:  # noqa: FBT001 - a Qt setter
         """Whether the strip may flash."""
         self._has_motion = has_motion
         if not has_motion:
-            self._flash_left = 0
+            self._set_flash(0)
             self._flash.stop()
-            self.viewport().update()
 
     def set_selected(self, query: int | None, key: int | None = None) -> None:
         """Frame the position that looks, and the one of the cell that is looked into."""
@@ -180,13 +169,13 @@ class TokenStrip(QAbstractScrollArea):
             weights: [S] one row of a head's pattern, 0 to 1; None for no bars.
             visible: [S] whether the mask lets the query see it; what lies behind S is not seen.
         """
-        self._weights = None if weights is None else np.asarray(weights, np.float32)
-        self._visible = None if visible is None else np.asarray(visible, np.bool_)
+        self._states.weights = None if weights is None else np.asarray(weights, np.float32)
+        self._states.visible = None if visible is None else np.asarray(visible, np.bool_)
         self.viewport().update()
 
     def set_generated_from(self, position: int | None) -> None:
         """Mark the tokens from this position on as written by the model."""
-        self._generated_from = position
+        self._states.generated_from = position
         self.viewport().update()
 
     # Where things are
@@ -307,9 +296,13 @@ class TokenStrip(QAbstractScrollArea):
         return f"{self._n_fallen_out} fallen out: the model sees the last {self._limit} tokens"
 
     def _fade(self) -> None:
-        self._flash_left -= 1
-        if self._flash_left <= 0:
+        self._set_flash(self._flash_left - 1)
+        if not self._flash_left:
             self._flash.stop()
+
+    def _set_flash(self, steps_left: int) -> None:
+        self._flash_left = max(steps_left, 0)
+        self._states.flash = self._flash_left / _FLASH_STEPS
         self.viewport().update()
 
     # What the user does
@@ -378,17 +371,17 @@ class TokenStrip(QAbstractScrollArea):
         notes = []
         if position < 0:
             notes.append(f"fallen out: the model sees the last {self._limit} tokens")
-        elif not self._may_see(position):
+        elif not self._states.may_be_seen(position):
             notes.append(f"the query at position {self._query} may not see it")
-        elif self._weights is not None and position < len(self._weights):
-            notes.append(f"weight {self._weights[position]:.4f}")
-        if self._is_generated(position):
+        elif self._states.weights is not None and position < len(self._states.weights):
+            notes.append(f"weight {self._states.weights[position]:.4f}")
+        if self._states.is_generated(position):
             notes.append("written by the model")
         return describe(
             self._tokens[place],
             int(self._ids[place]),
             None if position < 0 else position,
-            loss=self._loss(position),
+            loss=self._states.loss(position),
             part_of=self._character(place),
             notes=notes,
         )
@@ -431,47 +424,6 @@ class TokenStrip(QAbstractScrollArea):
             self.position_hovered.emit(place - self._n_fallen_out)
         elif left is not None and left >= self._n_fallen_out:
             self.hover_left.emit()
-
-    # The states of one position
-
-    def _loss(self, position: int) -> float:
-        if self._losses is None or not 0 <= position < len(self._losses):
-            return math.nan
-        return float(self._losses[position])
-
-    def _may_see(self, position: int) -> bool:
-        if self._visible is None:
-            return True
-        return position < len(self._visible) and bool(self._visible[position])
-
-    def _is_generated(self, position: int) -> bool:
-        return self._generated_from is not None and position >= self._generated_from
-
-    def _is_flashed(self, position: int) -> bool:
-        return self._flash_left > 0 and position in self._recomputed
-
-    def _grounds_of(self, start: int, stop: int) -> tuple[NDArray[np.uint32], NDArray[np.bool_]]:
-        """The ground of some places, 0xFFRRGGBB, and which are out of play [stop − start] each."""
-        first, last = (max(place - self._n_fallen_out, 0) for place in (start, stop))
-        n_fallen = (stop - start) - (last - first)
-        seen = np.full(last - first, self._visible is None)
-        if self._visible is not None:
-            part = self._visible[first:last]
-            seen[: len(part)] = part
-        grounds = np.where(seen, np.uint32(self._plain), np.uint32(self._masked))
-        if self._losses is not None and self._has_loss_colours:
-            losses = self._losses[first:last]
-            known = seen[: len(losses)] & ~np.isnan(losses)
-            share = np.clip(losses[known] / self._loss_ceiling, 0, 1)
-            table = lookup_table(self._theme.loss_map)
-            grounds[: len(losses)][known] = table[np.round(255 * share).astype(np.intp)]
-        fallen = np.full(n_fallen, self._fallen, np.uint32)
-        quiet = np.concatenate((np.ones(n_fallen, np.bool_), ~seen))
-        return np.concatenate((fallen, grounds)), quiet
-
-    def _flashed(self, ground: int) -> int:
-        lit, share = QColor(self._theme.recomputed), self._flash_left / _FLASH_STEPS
-        return mixed(QColor.fromRgb(ground), lit, share).rgb()
 
     # Painting
 
@@ -520,39 +472,45 @@ class TokenStrip(QAbstractScrollArea):
     def _faces_of(self, row: int) -> list[Face]:
         """What the chips of a row show, from left to right; as the last time, if that holds."""
         start, stop = self._flow.row(row)
-        top, grounds, quiet = self._top(row), *self._grounds_of(start, stop)
-        flash = self._flash_left or None
+        top, states, n_fallen = self._top(row), self._states, self._n_fallen_out
+        first, last = (max(place - n_fallen, 0) for place in (start, stop))
+        grounds, seen = states.grounds(first, last, self._theme)
         query = self._place(self._query)
         key = (
             top,
             tuple(self._tokens[start : stop + 1]),
             grounds.tobytes(),
-            quiet.tobytes(),
+            seen.tobytes(),
             query if query in range(start, stop) else None,
-            self._n_fallen_out,
-            self._generated_from,
-            flash and (flash, self._recomputed),
+            n_fallen,
+            states.generated_from,
+            states.flash and (states.flash, states.recomputed),
         )
         known = self._rows.get(row)
         if known is None or known[0] != key:
-            faces = list(self._new_faces(start, stop, top, grounds.tolist(), quiet.tolist()))
+            n_quiet = (stop - start) - (last - first)  # fallen out
+            fallen = QColor(self._theme.fallen).rgb()
+            looks = [(fallen, False)] * n_quiet + list(
+                zip(grounds.tolist(), seen.tolist(), strict=True)
+            )
+            faces = list(self._new_faces(start, top, looks))
             known = self._rows[row] = key, faces
         return known[1]
 
     def _new_faces(
-        self, start: int, stop: int, top: int, grounds: list[int], quiet: list[bool]
+        self, start: int, top: int, states: Sequence[tuple[int, bool]]
     ) -> Iterator[Face]:
         x = self._margin()
-        for place in range(start, stop):
+        for place, (ground, is_seen) in enumerate(states, start):
             position, width = place - self._n_fallen_out, int(self._flow.widths[place])
             joins_previous = self._joined[place]
             joins_next = place + 1 < len(self._joined) and self._joined[place + 1]
             if place > start and not joins_previous:
                 x += self._fonts.gap
-            is_flashed, ground = self._is_flashed(position), grounds[place - start]
+            is_flashed = self._states.is_flashed(position)
             look = Look(
-                self._flashed(ground) if is_flashed else ground,
-                is_quiet=quiet[place - start],
+                self._states.lit(ground, self._theme) if is_flashed else ground,
+                is_quiet=not is_seen,
                 is_hatched=position < 0,
                 joins_previous=joins_previous,
                 joins_next=joins_next,
@@ -561,7 +519,7 @@ class TokenStrip(QAbstractScrollArea):
             beside = 0 if joins_previous or joins_next else self._fonts.gap - 2
             if number is not None and self._layer.number_width(number) > width + beside:
                 number = None  # it is in the tooltip only
-            is_generated = position >= 0 and self._is_generated(position)
+            is_generated = position >= 0 and self._states.is_generated(position)
             yield Face(x, top, self._label(place), look, number, is_generated, is_flashed)
             x += width
 
@@ -578,17 +536,18 @@ class TokenStrip(QAbstractScrollArea):
 
     def _paint_weights(self, painter: QPainter, clip: QRect) -> None:
         """A bar under each key, as high as its weight."""
-        if self._weights is None:
+        weights, offset = self._states.weights, self._n_fallen_out
+        if weights is None:
             return
-        bars, offset = [], self._n_fallen_out
+        bars = []
         for row in self._rows_in(clip):
             start, stop = self._flow.row(row)
-            start, stop = max(start, offset), min(stop, offset + len(self._weights))
+            start, stop = max(start, offset), min(stop, offset + len(weights))
             if start >= stop:
                 continue
             y = self._top(row) + self._fonts.lane + self._fonts.chip
             x = self._margin() + self._flow.x(start)
-            heights = np.clip(self._weights[start - offset : stop - offset], 0, 1)
+            heights = np.clip(weights[start - offset : stop - offset], 0, 1)
             lefts = x + self._flow.ahead(start, stop)
             bars += [
                 QRectF(left + 1, y, width - 2, height)

@@ -1,0 +1,67 @@
+"""What is known of each position of a text, and the colour of its chip that follows from it."""
+
+from dataclasses import dataclass
+from math import nan
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtGui import QColor
+
+from gui.theme import Theme, lookup_table
+from gui.widgets.chips import mixed
+
+
+@dataclass
+class PositionStates:
+    """Positions count from the first token that the model sees; arrays are [S] or None."""
+
+    losses: NDArray[np.float32] | None = None  # nats
+    loss_ceiling: float = 8.0  # the loss at the end of the colour map
+    has_loss_colours: bool = True
+    weights: NDArray[np.float32] | None = None  # one row of a head's pattern
+    visible: NDArray[np.bool_] | None = None  # whether the query may see it
+    generated_from: int | None = None
+    recomputed: range = range(0)
+    flash: float = 0.0  # how brightly those are lit, 0 to 1
+
+    def loss(self, position: int) -> float:
+        """Nats; NaN where none is known."""
+        if self.losses is None or not 0 <= position < len(self.losses):
+            return nan
+        return float(self.losses[position])
+
+    def may_be_seen(self, position: int) -> bool:
+        """Whether the mask lets the query see it."""
+        if self.visible is None:
+            return True
+        return position < len(self.visible) and bool(self.visible[position])
+
+    def is_generated(self, position: int) -> bool:
+        """Whether the model wrote it."""
+        return self.generated_from is not None and position >= self.generated_from
+
+    def is_flashed(self, position: int) -> bool:
+        """Whether it is lit at this moment."""
+        return self.flash > 0 and position in self.recomputed
+
+    def grounds(
+        self, first: int, last: int, theme: Theme
+    ) -> tuple[NDArray[np.uint32], NDArray[np.bool_]]:
+        """The colour of some positions' chips, 0xFFRRGGBB, and which may be seen [n] each."""
+        seen = np.full(last - first, self.visible is None)
+        if self.visible is not None:
+            part = self.visible[first:last]
+            seen[: len(part)] = part
+        plain, masked = (np.uint32(QColor(each).rgb()) for each in (theme.raised, theme.surface))
+        grounds = np.where(seen, plain, masked)
+        if self.losses is not None and self.has_loss_colours:
+            losses = self.losses[first:last]
+            known = seen[: len(losses)] & ~np.isnan(losses)
+            share = np.clip(losses[known] / self.loss_ceiling, 0, 1)
+            table = lookup_table(theme.loss_map)
+            grounds[: len(losses)][known] = table[np.round(255 * share).astype(np.intp)]
+        return grounds, seen
+
+    def lit(self, ground: int, theme: Theme) -> int:
+        """The colour of a chip that is lit, as brightly as it is at this moment."""
+        return mixed(QColor.fromRgb(ground), QColor(theme.recomputed), self.flash).rgb()
