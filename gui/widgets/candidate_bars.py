@@ -9,8 +9,6 @@ from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QColor,
     QFocusEvent,
-    QFont,
-    QFontMetricsF,
     QHelpEvent,
     QKeyEvent,
     QMouseEvent,
@@ -43,22 +41,10 @@ class Cell:
     span: Span
     align: int = LEFT
 
-
-class _Letters(Lettering):
-    """Draws at a baseline, which costs a third of drawing into a box."""
-
-    def __init__(self, font: QFont, pixels: int, *, bold: bool = False) -> None:
-        super().__init__(font, pixels, bold=bold)
-        metrics = QFontMetricsF(self.font)
-        self._drop = (metrics.ascent() - metrics.descent()) / 2
-
-    def draw_at(self, painter: QPainter, cell: Cell, middle: float) -> None:
-        """Draw a cell's text around a height, elided to its span."""
-        text = self.elided(cell.text, cell.span.width)
-        spare = cell.span.width - self.width(text)
-        x = cell.span.left + {RIGHT: spare, CENTRE: spare / 2}.get(cell.align, 0.0)
-        painter.setFont(self.font)
-        painter.drawText(QPointF(x, middle + self._drop), text)
+    def draw(self, painter: QPainter, letters: Lettering, middle: float) -> None:
+        """Draw the text around a height, elided to its span."""
+        place = QRectF(self.span.left, middle, self.span.width, 0)
+        letters.draw(painter, place, self.text, self.align)
 
 
 class CandidateBars(QAbstractScrollArea):
@@ -93,10 +79,10 @@ class CandidateBars(QAbstractScrollArea):
     def set_theme(self, theme: Theme) -> None:
         """Draw in another look."""
         self._theme = theme
-        self._axis = _Letters(self.font(), theme.font_axis)
-        self._body = _Letters(self.font(), theme.font_body)
-        self._bold = _Letters(self.font(), theme.font_body, bold=True)
-        self._struck = _Letters(self.font(), theme.font_body)
+        self._axis = Lettering(self.font(), theme.font_axis)
+        self._body = Lettering(self.font(), theme.font_body)
+        self._bold = Lettering(self.font(), theme.font_body, bold=True)
+        self._struck = Lettering(self.font(), theme.font_body)
         self._struck.font.setStrikeOut(True)
         self._row_height = self._body.line + theme.unit
         self._lay_out()
@@ -450,7 +436,7 @@ class CandidateBars(QAbstractScrollArea):
         painter.setPen(QColor(self._theme.text_dim))
         height = self._header_height()
         for cell in self._header_cells():
-            self._axis.draw_at(painter, cell, height / 2)
+            cell.draw(painter, self._axis, height / 2)
         painter.setPen(QColor(self._theme.line))
         painter.drawLine(QPointF(0, height - 0.5), QPointF(self.viewport().width(), height - 0.5))
 
@@ -476,7 +462,7 @@ class CandidateBars(QAbstractScrollArea):
                 lettering = self._token_letters(token_id, candidates, is_removed=is_removed)
             elif column == final_at and self._columns == "bars":
                 lettering = self._body
-            lettering.draw_at(painter, cell, middle)
+            cell.draw(painter, lettering, middle)
 
     def _colour(self, cell: Cell, *, is_main: bool) -> str:
         theme = self._theme
@@ -486,7 +472,7 @@ class CandidateBars(QAbstractScrollArea):
 
     def _token_letters(
         self, token_id: int, candidates: Candidates, *, is_removed: bool
-    ) -> _Letters:
+    ) -> Lettering:
         if is_removed:
             return self._struck
         return self._bold if token_id == candidates.follows else self._body
