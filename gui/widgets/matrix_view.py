@@ -2,20 +2,20 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import ceil, floor
+from math import floor
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QRectF, QSizeF, Qt
-from PySide6.QtGui import QColor, QMouseEvent, QPainter, QPen, QPolygonF, QWheelEvent
+from PySide6.QtGui import QColor, QMouseEvent, QPainter, QPen, QWheelEvent
 from PySide6.QtWidgets import QApplication, QWidget
 
 from gui.widgets.agreement import agreeing, agreeing_tokens
 from gui.widgets.axis_labels import AxisLabels
-from gui.widgets.head_view import KEY_AXIS, QUERY_AXIS, Cell, HeadView
+from gui.widgets.head_view import Cell, HeadView
 from gui.widgets.legend import Legend, draw_left_out, hatch_period
-from gui.widgets.lettering import CENTRE, Lettering
+from gui.widgets.matrix_axes import Margins, MatrixAxes, label_room
 from gui.widgets.matrix_geometry import MatrixGeometry, whole
 from gui.widgets.pixels import Canvas, Spans, colour, packed, pool, strokes
 from gui.widgets.scales import MASKED, exact
@@ -33,9 +33,7 @@ class _Places:
     """Where everything lies, in logical pixels except `area`, which is in device pixels."""
 
     area: tuple[int, int, int, int]  # left, top, width, height that the matrix may take
-    labels_left: float
-    labels_height: float
-    gutter: float
+    margins: Margins
     legend: QRectF
     is_legend_upright: bool
 
@@ -72,6 +70,7 @@ class MatrixView(HeadView):
         self._ground: _Ground | None = None  # None: nothing on the canvas can be kept
         self._kept = _Kept(0, 0)
         self._widest = 0.0  # of the labels drawn
+        self._axes: MatrixAxes | None = None
         self._lit_axes: tuple[AxisLabels, ...] = ()  # rows and columns, for lit labels
         self._zoom: float | None = None  # device pixels a cell; None shows all
         self._wheel = 0
@@ -158,10 +157,15 @@ class MatrixView(HeadView):
         self._places = places
         self._box = self._logical(self._geometry)
         self._room = self._box if self._zoom is not None else self._logical(self._geometry.room())
-        self._lit_axes = (
-            self._row_axis(places, self._axis_bold),
-            self._column_axis(places, self._axis_bold),
+        g, ratio = self._geometry, self._canvas.ratio
+        self._axes = MatrixAxes.around(
+            self._room,
+            places.margins,
+            (self._row_labels, self._column_labels),
+            (self._room.top() - g.y / ratio, self._room.left() - g.x / ratio, g.cell / ratio),
+            (self._theme, self._axis),
         )
+        self._lit_axes = self._axes.lit(self._axis_bold)
 
     def _logical(self, g: MatrixGeometry) -> QRectF:
         ratio = self._canvas.ratio
@@ -170,12 +174,14 @@ class MatrixView(HeadView):
     def _placed(self, legend: Legend, *, upright: bool) -> _Places:
         theme, ratio, axis = self._theme, self._canvas.ratio, self._axis
         unit, width, height = theme.unit, self.width(), self.height()
-        gutter = 2.0 * unit
         top = self._header().bottom() + unit
-        labels_left = _label_room(axis, self._widest, 0.22 * width)
-        labels_height = _label_room(axis, self._widest, 0.22 * height)
-        left = axis.line + unit + labels_left + gutter
-        bottom = gutter + labels_height + axis.line + 2 * unit
+        margins = Margins(
+            label_room(axis, self._widest, 0.22 * width),
+            label_room(axis, self._widest, 0.22 * height),
+            2.0 * unit,
+        )
+        left = axis.line + unit + margins.labels_left + margins.gutter
+        bottom = margins.gutter + margins.labels_below + axis.line + 2 * unit
         legend_width = legend.column_width(axis) if upright else 0
         legend_height = 0 if upright else legend.rows_height(axis) + unit
         right = legend_width + 3 * unit if upright else unit
@@ -193,41 +199,12 @@ class MatrixView(HeadView):
             box.setBottom(height - unit)
         else:
             box = QRectF(unit, height - legend_height, width - 2 * unit, legend_height)
-        return _Places(area, labels_left, labels_height, gutter, box, upright)
+        return _Places(area, margins, box, upright)
 
     def _fitted(self, area: tuple[int, int, int, int]) -> MatrixGeometry:
         rows, columns = self._weights.shape
         largest = _LARGEST_CELL * self._axis.em * self._canvas.ratio
         return MatrixGeometry.fitted(rows, columns, area, largest)
-
-    def _row_axis(self, places: _Places, lettering: Lettering) -> AxisLabels:
-        box, g, ratio = self._room, self._geometry, self._canvas.ratio
-        right = box.left() - places.gutter
-        return AxisLabels(
-            self._row_labels,
-            lettering,
-            box.top() - g.y / ratio,
-            g.cell / ratio,
-            box.top(),
-            box.bottom(),
-            right - places.labels_left,
-            right,
-        )
-
-    def _column_axis(self, places: _Places, lettering: Lettering) -> AxisLabels:
-        """The columns' labels, for a painter turned by −90°."""
-        box, g, ratio = self._room, self._geometry, self._canvas.ratio
-        right = -(box.bottom() + places.gutter)
-        return AxisLabels(
-            self._column_labels,
-            lettering,
-            box.left() - g.x / ratio,
-            g.cell / ratio,
-            box.left(),
-            box.right(),
-            right - places.labels_height,
-            right,
-        )
 
     # what stays
 
@@ -236,9 +213,9 @@ class MatrixView(HeadView):
         super()._redraw(layout=layout)
 
     def _draw(self) -> None:
-        if self._places is None:
+        if self._places is None or self._axes is None:
             return
-        g = self._geometry
+        g, axes = self._geometry, self._axes
         ground = None
         if self._zoom is None and self._weights.size > _MOST_NUMBERS:
             ground = _Ground(self._canvas, self._places, g.room(), self._legend())
@@ -254,10 +231,11 @@ class MatrixView(HeadView):
                 self._draw_left_out_column(painter)
             self._draw_numbers(painter)
             if is_fresh:
-                self._draw_frame(painter, self._places)
+                axes.draw_frame(painter)
+                self._draw_legend(painter, self._places)
             else:
-                self._blank_labels(painter, self._places, kept.labels)
-            self._draw_axes(painter, self._places, kept.labels)
+                axes.blank_labels(painter, kept.labels)
+            axes.draw_labels(painter, kept.labels)
         self._ground, self._kept = ground, _Kept(*self._weights.shape)
 
     def _blank_beyond(self, g: MatrixGeometry) -> None:
@@ -266,17 +244,6 @@ class MatrixView(HeadView):
         place = self._canvas.pixels[g.top : g.top + room.height, g.left : g.left + room.width]
         place[g.height :] = blank
         place[:, g.width :] = blank
-
-    def _blank_labels(self, painter: QPainter, places: _Places, first: int) -> None:
-        """Clear the places of the labels from one on, and of the lines to them."""
-        paper = QColor(self._theme.surface)
-        for axis in (self._row_axis(places, self._axis), self._column_axis(places, self._axis)):
-            half = axis.lettering.line / 2
-            top = axis.middle(first + -first % axis.step) - half
-            wide = axis.right - axis.left + places.gutter - 1.5
-            painter.fillRect(QRectF(axis.left, top, wide, axis.high + half - top), paper)
-            painter.rotate(-90)
-        painter.resetTransform()
 
     def _draw_cells(self, n_kept: int) -> None:
         """Draw all cells; if the first tokens' are kept, the later rows and, masked, columns."""
@@ -331,70 +298,19 @@ class MatrixView(HeadView):
                 place, int(Qt.AlignmentFlag.AlignCenter), f"{self._weights[query, key]:.2f}"
             )
 
-    def _draw_axes(self, painter: QPainter, places: _Places, first: int) -> None:
-        """Draw the labels from one on, and lines to them where not all have one."""
-        theme, axis, box = self._theme, self._axis, self._room
-        rows, columns = self._row_axis(places, axis), self._column_axis(places, axis)
-        rows.draw(painter, theme.text, first)
-        painter.setPen(QColor(theme.line))
-        if rows.step > 1:
-            for index in rows.shown(first):
-                at = rows.middle(index)
-                painter.drawLine(QPointF(rows.right + 2, at), QPointF(box.left() - 2, at))
-        if columns.step > 1:
-            for index in columns.shown(first):
-                at = columns.middle(index)
-                painter.drawLine(QPointF(at, box.bottom() + 2), QPointF(at, -columns.right - 2))
-        painter.rotate(-90)
-        columns.draw(painter, theme.text, first)
-
-    def _draw_frame(self, painter: QPainter, places: _Places) -> None:
-        """Draw what stands around the cells and their labels: a frame, names, the legend."""
-        theme, axis, box = self._theme, self._axis, self._room
-        painter.setPen(QColor(theme.line))
-        painter.drawRect(box.adjusted(-1, -1, 0, 0))
+    def _draw_legend(self, painter: QPainter, places: _Places) -> None:
         legend = self._legend()
         if places.is_legend_upright:
-            legend.draw_column(painter, axis, places.legend)
+            legend.draw_column(painter, self._axis, places.legend)
         else:
-            legend.draw_rows(painter, axis, places.legend)
-        painter.setPen(QColor(theme.text_dim))
-        under = box.bottom() + places.gutter + places.labels_height + theme.unit
-        middle = QRectF(0, under, max(box.width(), axis.width(KEY_AXIS) + 2), axis.line)
-        middle.moveLeft(box.center().x() - middle.width() / 2)
-        axis.draw(painter, middle, KEY_AXIS, CENTRE)
-        painter.save()
-        painter.rotate(-90)
-        labels_left = box.left() - places.gutter - places.labels_left
-        title = labels_left - theme.unit - axis.line
-        wide = max(box.height(), axis.width(QUERY_AXIS) + 2)
-        beside = QRectF(-(box.center().y() + wide / 2), title, wide, axis.line)
-        if beside.right() > -theme.unit:
-            beside.moveRight(-theme.unit)
-        axis.draw(painter, beside, QUERY_AXIS, CENTRE)
-        painter.restore()
-
-    def _draw_last_row_marker(self, painter: QPainter, rows: AxisLabels) -> None:
-        """A triangle at the last query, which is the one that predicts."""
-        last = len(self._row_labels) - 1
-        if not rows.is_within(last):
-            return
-        half = self._theme.unit * 0.9
-        tip = QPointF(self._box.left() - 1, rows.middle(last))
-        painter.save()
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(QColor(self._theme.query))
-        back = tip - QPointF(1.7 * half, 0)
-        painter.drawPolygon(QPolygonF([tip, back - QPointF(0, half), back + QPointF(0, half)]))
-        painter.restore()
+            legend.draw_rows(painter, self._axis, places.legend)
 
     # what follows the pointer and the selection
 
     def _draw_selection(self, painter: QPainter) -> None:
         theme = self._theme
-        if self._lit_axes:
-            self._draw_last_row_marker(painter, self._lit_axes[0])
+        if self._axes is not None:
+            self._axes.draw_last_row_marker(painter)
         frames = self._strips(self._query, self._key)
         self._draw_frames(painter, frames, theme.accent, theme.stroke)
         for axis, chosen in zip(self._lit_axes, (self._query, self._key), strict=True):
@@ -576,11 +492,6 @@ class MatrixView(HeadView):
         """Show all cells again."""
         if event.button() == Qt.MouseButton.LeftButton:
             self.reset_view()
-
-
-def _label_room(axis: Lettering, widest: float, most: float) -> float:
-    """Room for labels, in whole ems: a token more must not move the picture."""
-    return min(max(ceil(widest / axis.em) * axis.em, 3 * axis.em), 10 * axis.em, most)
 
 
 def _overlap(axis: AxisLabels, one: int, other: int | None) -> bool:
