@@ -160,6 +160,7 @@ class App:
             "copy_picture": lambda: picture.copy(self.window),
             "quit": self.window.close,
             "full_screen": self.window.toggle_full_screen,
+            "head_alone": self.window.toggle_center_alone,
             "reset_layout": self.window.reset_layout,
             "shortcuts": self.window.show_shortcuts,
             "about": self.window.show_about,

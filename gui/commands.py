@@ -385,6 +385,13 @@ COMMANDS: tuple[Command, ...] = (
         ("Ctrl+0",),
         _set("zoom", 1.0),
     ),
+    Command(
+        "head_alone",
+        "View",
+        "One head alone",
+        "Give one head the room of the panels around it, and again to bring them back.",
+        ("F9",),
+    ),
     Command("full_screen", "View", "Full screen", "Use the whole screen.", ("F11",)),
     Command("reset_layout", "View", "Usual layout", "Put all panels back where they belong."),
     *(

@@ -69,6 +69,7 @@ class MainWindow(QMainWindow):
         self._actions: list[tuple[Command, QAction]] = []
         self._view: View | None = None
         self._usual_layout = QByteArray()
+        self._around = QByteArray()  # the layout to come back to while the center is alone
         self.message_bar = MessageBar()
         self._models = QToolButton()
         self._models.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
@@ -281,7 +282,7 @@ class MainWindow(QMainWindow):
 
     def save_layout(self) -> tuple[QByteArray, QByteArray]:
         """Geometry and layout, for the settings."""
-        return self.saveGeometry(), self.saveState(_LAYOUT_VERSION)
+        return self.saveGeometry(), self._around or self.saveState(_LAYOUT_VERSION)
 
     def restore_layout(self, geometry: QByteArray | None, layout: QByteArray | None) -> None:
         """Bring back what `save_layout` gave; None or an empty value changes nothing."""
@@ -292,6 +293,7 @@ class MainWindow(QMainWindow):
 
     def reset_layout(self) -> None:
         """Put every panel back where `furnish` had put it."""
+        self._around = QByteArray()
         self.restoreState(self._usual_layout, _LAYOUT_VERSION)
         for dock in self._docks.values():
             dock.show()  # when `furnish` kept the layout, none had been shown yet
@@ -300,6 +302,8 @@ class MainWindow(QMainWindow):
         """Show a panel, in front of those that share its place, and give it the keyboard."""
         panel = next(panel for panel in self._panels if panel.name == name)
         if name in self._docks:
+            if self._docks[name].isHidden():
+                self._bring_back()
             self._docks[name].show()
             self._docks[name].raise_()
         takers = [panel, *panel.findChildren(QWidget)]
@@ -307,6 +311,22 @@ class MainWindow(QMainWindow):
             if taker.focusProxy() or taker.focusPolicy() != Qt.FocusPolicy.NoFocus:
                 taker.setFocus(Qt.FocusReason.ShortcutFocusReason)
                 return
+
+    def toggle_center_alone(self) -> None:
+        """Hide the panels beside and below the one in the center, or bring them back."""
+        if self._around:
+            self._bring_back()
+            return
+        self._around = self.saveState(_LAYOUT_VERSION)
+        for dock in self._docks.values():
+            if self.dockWidgetArea(dock) != _AREAS["top"]:
+                dock.hide()
+
+    def _bring_back(self) -> None:
+        """Show the panels that were hidden for the one in the center."""
+        around, self._around = self._around, QByteArray()
+        if around:
+            self.restoreState(around, _LAYOUT_VERSION)
 
     def show_shortcuts(self) -> None:
         """List all commands and their keys."""

@@ -21,6 +21,7 @@ from engine.sampling import Sampling
 from gui.commands import COMMANDS, PANEL_COMMAND, ZOOM_STEPS, Command
 from gui.controller import Controller
 from gui.library_window import LibraryWindow
+from gui.panels.base import Panel
 from gui.recent_models import RecentMenu
 from gui.shortcut_list import ShortcutList
 from gui.state import Selection, State
@@ -192,7 +193,7 @@ FIRST: dict[str, list[object]] = {
 }
 TO_PANELS = [command for command in COMMANDS if command.id.startswith(PANEL_COMMAND)]
 OTHERWISE = {"library", "open", "save_picture", "quit", "play", "play_sentence", "full_screen"}
-OTHERWISE |= {"shortcuts"}
+OTHERWISE |= {"shortcuts", "head_alone"}
 KEYS = [(command, keys) for command in COMMANDS for keys in command.shortcuts]
 
 
@@ -285,6 +286,25 @@ def test_f11_fills_the_screen_and_leaves_it(whole: WholeWindow) -> None:
     assert whole.window.isFullScreen()
     whole.press("F11")
     assert not whole.window.isFullScreen()
+
+
+def test_f9_gives_one_head_the_room_of_the_panels_around_it(whole: WholeWindow) -> None:
+    """Again, or going to one of those, brings them back; what is kept at the end has them all."""
+    head = whole.panel("head")
+    seen = {panel.name for panel in whole.window.findChildren(Panel) if panel.is_seen}
+    room = head.width() * head.height()
+    _geometry, layout = whole.window.save_layout()
+    for bring_back in ("F9", "Alt+3"):
+        whole.press("F9")
+        QApplication.processEvents()
+        alone = {panel.name for panel in whole.window.findChildren(Panel) if panel.is_seen}
+        assert alone == {"prompt", "head"}
+        assert head.width() * head.height() > 2 * room
+        assert whole.window.save_layout()[1] == layout
+        whole.press(bring_back)
+        QApplication.processEvents()
+        back = {panel.name for panel in whole.window.findChildren(Panel) if panel.is_seen}
+        assert len(back) == len(seen)
 
 
 def test_f1_lists_every_command_with_its_keys(whole: WholeWindow) -> None:
