@@ -5,7 +5,7 @@ from typing import Self
 
 from gui.widgets.pixels import Spans, cell_of, first_pixel, pixels_of, spans
 
-_WHOLE = 4  # from this many pixels on, all cells have the same size
+_WHOLE = 12  # from this many pixels on, all cells have the same size
 
 
 @dataclass(frozen=True)
@@ -14,7 +14,7 @@ class MatrixGeometry:
 
     `x`, `y` are how far it is moved into the matrix. Cells of less than a pixel share one;
     small ones take up whole pixels and differ by one, so that the picture fills its place;
-    from four pixels on all are equal.
+    from twelve pixels on all are equal.
     """
 
     n_rows: int
