@@ -149,7 +149,7 @@ class MainWindow(QMainWindow):
         for dock in self._docks.values():
             by_edge.setdefault(self.dockWidgetArea(dock), dock)
         for edge, orientation, size in (
-            ("top", Qt.Orientation.Vertical, min(round(height * 0.22), 13 * self._em())),
+            ("top", Qt.Orientation.Vertical, min(round(height * 0.24), 14 * self._em())),
             ("bottom", Qt.Orientation.Vertical, 1),  # as low as its panels can be
             ("left", Qt.Orientation.Horizontal, round(width * 0.3)),
             ("right", Qt.Orientation.Horizontal, round(width * 0.27)),

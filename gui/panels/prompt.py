@@ -4,7 +4,7 @@ from typing import ClassVar
 
 import numpy as np
 from PySide6.QtCore import QEvent, QObject, Qt
-from PySide6.QtGui import QKeyEvent
+from PySide6.QtGui import QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QSplitter, QVBoxLayout
 
 from gui.panels.base import Panel
@@ -16,6 +16,7 @@ from gui.wishes import EditText, SelectPosition
 
 # The loss at which a chip has the full colour: about a guess among 3,000 tokens.
 _LOSS_CEILING = 8.0
+_LEAST_LINES = 2  # of the editor
 _STEP_KEYS = (Qt.Key.Key_PageUp, Qt.Key.Key_PageDown)
 
 
@@ -32,20 +33,39 @@ class PromptPanel(Panel):
         super().__init__()
         self.editor = PromptEdit()
         self.strip = TokenStrip()
-        splitter = QSplitter(Qt.Orientation.Vertical)
-        splitter.addWidget(self.editor)
-        splitter.addWidget(self.strip)
-        splitter.setChildrenCollapsible(False)
-        splitter.setStretchFactor(0, 1)
-        splitter.setStretchFactor(1, 2)
-        splitter.setSizes([100, 200])
+        self._splitter = QSplitter(Qt.Orientation.Vertical)
+        self._splitter.addWidget(self.editor)
+        self._splitter.addWidget(self.strip)
+        self._splitter.setChildrenCollapsible(False)
+        self._splitter.splitterMoved.connect(self._leave_shares)
+        self._has_own_shares = True  # until the user moves the border between the two
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
-        layout.addWidget(splitter)
+        layout.addWidget(self._splitter)
         self.setFocusProxy(self.editor)
         self.editor.installEventFilter(self)
         self.editor.text_edited.connect(lambda text: self.wish(EditText(text)))
         self.strip.position_clicked.connect(lambda at: self.wish(SelectPosition(at)))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Give the strip as many whole rows as leave the editor some lines."""
+        super().resizeEvent(event)
+        self._share_height()
+
+    def _share_height(self) -> None:
+        if not self._has_own_shares:
+            return
+        room = self.height() - self._splitter.handleWidth()
+        rows = 1
+        while room - self.strip.height_of(rows + 1) >= self.editor.height_of(_LEAST_LINES):
+            rows += 1
+            if 2 * self.strip.height_of(rows) > room:  # the rest is the editor's
+                break
+        strip = self.strip.height_of(rows)
+        self._splitter.setSizes([room - strip, strip])
+
+    def _leave_shares(self) -> None:
+        self._has_own_shares = False
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Leave Page Up and Page Down to the steps, as a lecturer's clicker sends them."""
@@ -63,6 +83,7 @@ class PromptPanel(Panel):
         if previous is None or view.theme is not previous.theme:
             self.editor.set_theme(view.theme)
             self.strip.set_theme(view.theme)
+            self._share_height()
         self.strip.set_motion(view.state.display.motion)
         self.editor.show_text(view.state.text)
         if view.reading is None:

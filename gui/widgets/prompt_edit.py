@@ -8,11 +8,12 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from enum import IntEnum
 from functools import cache
+from math import ceil
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from PySide6.QtCore import QLineF, QMimeData, QPointF, QRectF, Qt, Signal
+from PySide6.QtCore import QLineF, QMimeData, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QColor,
     QPainter,
@@ -144,6 +145,15 @@ class PromptEdit(QPlainTextEdit):
         if not is_at_end:
             bar.setValue(scroll)
 
+    def minimumSizeHint(self) -> QSize:
+        """One line: the tokens below need their room too."""
+        return QSize(super().minimumSizeHint().width(), self.height_of(1))
+
+    def height_of(self, n_lines: int) -> int:
+        """Logical pixels that so many lines need."""
+        margin = ceil(2 * self.document().documentMargin())
+        return ceil(n_lines * self.fontMetrics().lineSpacing()) + margin
+
     def set_theme(self, theme: Theme) -> None:
         """Take on a theme's colours and sizes."""
         self._theme = theme
@@ -163,6 +173,7 @@ class PromptEdit(QPlainTextEdit):
         self.setPalette(palette)
         self.viewport().setPalette(palette)  # it does not follow once a style sheet was in force
         self.document().setDocumentMargin(2 * theme.unit)
+        self.updateGeometry()
         self.setCursorWidth(max(1, round(theme.stroke)))
         self.viewport().update()
 

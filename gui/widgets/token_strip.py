@@ -190,13 +190,14 @@ class TokenStrip(QAbstractScrollArea):
 
     def sizeHint(self) -> QSize:
         """Three rows."""
-        return QSize(600, self._height_of(_ROWS_AT_FIRST))
+        return QSize(600, self.height_of(_ROWS_AT_FIRST))
 
     def minimumSizeHint(self) -> QSize:
         """One row."""
-        return QSize(40 * self._theme.unit, self._height_of(1))
+        return QSize(40 * self._theme.unit, self.height_of(1))
 
-    def _height_of(self, rows: int) -> int:
+    def height_of(self, rows: int) -> int:
+        """Logical pixels that so many rows need."""
         return rows * self._fonts.row + 2 * self._margin()
 
     def _margin(self) -> int:
@@ -265,7 +266,7 @@ class TokenStrip(QAbstractScrollArea):
             self._widths, joined, width, self._fonts.gap, first_changed=first_changed
         )
         bar, height = self.verticalScrollBar(), self.viewport().height()
-        beyond = self._height_of(len(self._flow)) + self._band() - height
+        beyond = self.height_of(len(self._flow)) + self._band() - height
         bar.setRange(0, _whole_rows(max(beyond, 0), self._fonts.row))
         bar.setPageStep(max(height // self._fonts.row, 1) * self._fonts.row)
         bar.setSingleStep(self._fonts.row)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from PySide6.QtCore import QMimeData, Qt
+from PySide6.QtCore import QMimeData, QPointF, Qt
 from PySide6.QtGui import QColor, QImage
 from PySide6.QtGui import Qt as QtOfGui
 from PySide6.QtWidgets import (
@@ -17,6 +17,7 @@ from PySide6.QtWidgets import (
     QDockWidget,
     QLabel,
     QLineEdit,
+    QSplitter,
     QToolButton,
     QWidget,
 )
@@ -26,7 +27,9 @@ import engine.loading
 from gui.panels.base import Panel
 from gui.panels.table import PANELS
 from gui.theme import THEMES
+from gui.widgets.token_strip import TokenStrip
 from gui.wishes import EditText, OpenModel, Play, SetDisplay, SetMask, SetSpeed, Step
+from tests.gui.picture_facts import drag
 from tests.gui.whole_window import WholeWindow, wait_until
 
 TEXT = "To be, or not to be"
@@ -383,3 +386,22 @@ def test_ctrl_q_quits(open_window: Callable[..., WholeWindow], small_model: Path
     whole.press("Ctrl+Q")
     wait_until(whole.window.isHidden)
     whole.close()
+
+
+def test_the_strip_shows_whole_rows_and_the_editor_keeps_two_lines(whole: WholeWindow) -> None:
+    """At 720 lines two rows of tokens, until the user moves the border between the two."""
+    editor, strip = whole.editor, whole.child(TokenStrip)
+    assert whole.window.height() == 720
+    assert strip.height_of(2) <= strip.height() < strip.height_of(3)
+    assert editor.height() >= editor.height_of(2)
+    splitter = strip.parentWidget()
+    assert isinstance(splitter, QSplitter)
+    handle = splitter.handle(1)
+    drag(handle, QPointF(5, 2), QPointF(5, -13))
+    moved = editor.height()
+    assert moved < editor.height_of(2)
+    whole.window.resize(1280, 760)
+    QApplication.processEvents()
+    whole.window.resize(1280, 720)
+    QApplication.processEvents()
+    assert abs(editor.height() - moved) <= 2
