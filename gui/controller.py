@@ -16,7 +16,7 @@ from engine.reading import CacheCheck, Look, Reading
 from engine.readouts import ROLE_THRESHOLD, Role
 from gui import wishes
 from gui.messages import Messages
-from gui.state import OpenedCell, OpenedLens, Selection, Store
+from gui.state import OpenedCell, OpenedLens, OpenedResidual, Selection, Store
 from gui.worker import Cancelled, EngineThread, Job
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 # Jobs that go on from wherever the text stands; those before them must be done first.
 _RELATIVE = frozenset({"step", "back"})
 # Questions on what is shown: anything that changes it makes them void.
-_CHECK = frozenset({"check", "cell", "lens"})
+_CHECK = frozenset({"check", "cell", "lens", "residual"})
 _EDIT = _CHECK | {"edit", "step", "back", "go"}
 _SETTLE_MS = 250  # how long nothing must happen before the full pass is worth its time
 _STALE_MS = 150  # after which what is shown is said to be old
@@ -124,6 +124,16 @@ class Controller(QObject):
     def _(self, wish: wishes.WantLens) -> None:
         self._store.update(wants_lens=wish.wanted)
         self._open_lens()
+
+    @fulfil.register
+    def _(self, wish: wishes.WantResidual) -> None:
+        self._store.update(wants_residual=wish.wanted)
+        self._open_residual()
+
+    @fulfil.register
+    def _(self, wish: wishes.Follow) -> None:
+        self._store.update(followed=wish.token)
+        self._open_residual()
 
     @fulfil.register
     def _(self, _wish: wishes.Step) -> None:
@@ -262,6 +272,8 @@ class Controller(QObject):
 
     def _show_opened(self, reading: Reading) -> None:
         is_first = self._store.state.reading is None
+        if isinstance(self._store.state.followed, int):
+            self._store.update(followed="next")  # an id means another token in another model
         self._show(reading)
         if is_first:
             self._point_at(replace(self._store.state.selection, **_telling_head(reading)))
@@ -324,6 +336,7 @@ class Controller(QObject):
         """See to what comes when nothing else is to be done."""
         self._open_cell()
         self._open_lens()
+        self._open_residual()
         state = self._store.state
         if self._tickets or state.playing:
             return
@@ -370,6 +383,30 @@ class Controller(QObject):
         state = self._store.state
         if state.reading is not None and opened.answers(state.reading):
             self._store.update(lens=opened, stale=self._is_still_stale)
+        self._settle()
+
+    def _open_residual(self) -> None:
+        """Ask for what was added to the residual, and to a token's logit, if somebody looks."""
+        state = self._store.state
+        reading, token_id, opened = state.reading, state.followed_id, state.residual
+        awaited = {kind for kind, _show in self._tickets.values()}
+        if not state.wants_residual or reading is None or awaited - {"check"}:
+            return
+        if token_id is None or (opened is not None and opened.answers(reading, token_id)):
+            return
+        self._check_soon.stop()
+
+        def work(scope: "Scope", void: Cancelled) -> OpenedResidual:
+            stream, attribution = scope.residual(reading, token_id, void) or (None, None)
+            return OpenedResidual(reading, token_id, stream, attribution)
+
+        job = Job("residual", self._on_scope(work), frozenset({"check"}))
+        self._submit(job, self._show_residual)
+
+    def _show_residual(self, opened: OpenedResidual) -> None:
+        state = self._store.state
+        if opened.answers(state.reading, state.followed_id):
+            self._store.update(residual=opened, stale=self._is_still_stale)
         self._settle()
 
     def _check_cache(self) -> None:

@@ -10,11 +10,13 @@ from engine.conditions import Conditions
 from engine.lens import Lens
 from engine.reading import CacheCheck, Reading
 from engine.readouts import Role
+from engine.residual import Attribution, Stream, next_token, top_token
 from engine.sampling import Sampling
 from gui.theme import LIGHT, Theme
 
 Scale = Literal["linear", "log", "row"]
 Drawing = Literal["heatmap", "arcs"]
+Followed = int | Literal["next", "top"]  # a token id, what follows in the text, the most probable
 Phase = Literal["starting", "loading", "running", "ready", "failed"]
 
 
@@ -79,18 +81,38 @@ class OpenedLens:
 
     def answers(self, reading: Reading) -> bool:
         """Whether it is true of this reading too: the same tokens, read in the same way."""
-        return self._question(self.reading) == self._question(reading)
+        return _what_was_read(self.reading) == _what_was_read(reading)
 
-    @staticmethod
-    def _question(reading: Reading) -> tuple[object, ...]:
-        seen = slice(reading.n_fallen, reading.cursor + 1)  # and the token that follows
+
+@dataclass(frozen=True, eq=False)
+class OpenedResidual:
+    """What was added to a residual and to a token's logit, and what that was asked for."""
+
+    reading: Reading
+    token_id: int
+    stream: Stream | None  # None for an empty text
+    attribution: Attribution | None  # None in a post-norm model
+
+    def answers(self, reading: Reading | None, token_id: int | None) -> bool:
+        """Whether it is true of this reading's position and this token."""
         return (
-            id(reading.info),
-            reading.cursor,
-            reading.document.token_ids[seen],
-            reading.conditions,
-            reading.use_cache,
+            reading is not None
+            and self.token_id == token_id
+            and self.reading.position == reading.position
+            and _what_was_read(self.reading) == _what_was_read(reading)
         )
+
+
+def _what_was_read(reading: Reading) -> tuple[object, ...]:
+    """The same tokens, read in the same way by the same model, compare equal."""
+    seen = slice(reading.n_fallen, reading.cursor + 1)  # and the token that follows
+    return (
+        id(reading.info),
+        reading.cursor,
+        reading.document.token_ids[seen],
+        reading.conditions,
+        reading.use_cache,
+    )
 
 
 @dataclass(frozen=True)
@@ -107,6 +129,9 @@ class State:
     cell: OpenedCell | None = None
     wants_lens: bool = False  # whether somebody looks at what each layer would answer
     lens: OpenedLens | None = None
+    wants_residual: bool = False  # whether somebody looks at what was added to the residual
+    residual: OpenedResidual | None = None
+    followed: Followed = "next"  # the token whose logit is taken apart
     pointed: tuple[int, int] | None = None  # the query and key under the mouse, in one head
     mask: MaskChoice = field(default_factory=MaskChoice)
     use_cache: bool = True
@@ -115,6 +140,20 @@ class State:
     playing: Literal["", "play", "sentence"] = ""
     steps_per_second: float = 4.0
     stale: bool = False  # what is drawn waits for a newer answer
+
+    @property
+    def followed_id(self) -> int | None:
+        """The id of the token that is followed; where none follows, the most probable one's.
+
+        None for an empty text.
+        """
+        reading, followed = self.reading, self.followed
+        if reading is None or not reading.n_tokens:
+            return None
+        if isinstance(followed, int):
+            return min(followed, reading.info.config.vocab_size - 1)
+        following = next_token(reading) if followed == "next" else None
+        return top_token(reading) if following is None else following
 
 
 class Store(QObject):

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from engine.sampling import Sampling
 
@@ -49,6 +49,20 @@ class WantLens:
     """Somebody looks at what each layer would answer, or no longer does."""
 
     wanted: bool
+
+
+@dataclass(frozen=True)
+class WantResidual:
+    """Somebody looks at what was added to the residual, or no longer does."""
+
+    wanted: bool
+
+
+@dataclass(frozen=True)
+class Follow:
+    """Take the logit of this token apart: an id, what follows in the text, or the most probable."""
+
+    token: int | Literal["next", "top"]
 
 
 @dataclass(frozen=True)
@@ -132,6 +146,8 @@ Wish = (
     | PointAt
     | WantCell
     | WantLens
+    | WantResidual
+    | Follow
     | Step
     | StepBack
     | GoTo

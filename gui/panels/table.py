@@ -11,12 +11,14 @@ from gui.panels.loss import LossPanel
 from gui.panels.mask import MaskPanel
 from gui.panels.next_token import NextTokenPanel
 from gui.panels.prompt import PromptPanel
+from gui.panels.residual import ResidualPanel
 from gui.panels.time import TimePanel
 
 # Places are explained at `MainWindow.furnish`.
 PANELS: tuple[tuple[type[Panel], str], ...] = (
     (PromptPanel, "top bare"),
     (HeadsPanel, "left"),
+    (ResidualPanel, "left tab"),
     (HeadPanel, "center"),
     (NextTokenPanel, "right"),
     (LossPanel, "right tab"),
