@@ -67,6 +67,7 @@ class MainWindow(QMainWindow):
         self._panels: list[Panel] = []
         self._docks: dict[str, QDockWidget] = {}
         self._actions: list[tuple[Command, QAction]] = []
+        self._looks: dict[str, tuple[bool, bool]] = {}  # checked, enabled: by command
         self._view: View | None = None
         self._usual_layout = QByteArray()
         self._around = QByteArray()  # the layout to come back to while the center is alone
@@ -274,9 +275,12 @@ class MainWindow(QMainWindow):
 
     def _show_actions(self, state: "State") -> None:
         for command, action in self._actions:
-            if command.checked is not None:
-                action.setChecked(command.checked(state))
-            action.setEnabled(command.enabled(state))
+            looks = command.checked is not None and command.checked(state), command.enabled(state)
+            # The user's click has checked the action already, which its command may not do.
+            if looks != self._looks.get(command.id) or action.isCheckable():
+                self._looks[command.id] = looks
+                action.setChecked(looks[0])
+                action.setEnabled(looks[1])
 
     # Layout
 

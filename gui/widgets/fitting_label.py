@@ -56,6 +56,7 @@ class FittingLabel(QWidget):
         self._colour, self._ground = LIGHT.text, ""
         self._use_font(font_of(self, LIGHT.font_body))
         self._hint = self._wanted()
+        self._shown: tuple[int, str] | None = None  # at which width, what
 
     def _use_font(self, font: QFont) -> None:
         self._letters, self._metrics = font, QFontMetricsF(font)
@@ -86,13 +87,13 @@ class FittingLabel(QWidget):
         if font != self._letters:
             self._use_font(font)
             self._take_room()
-        self._colour, self._ground = colour, ground
+        self._colour, self._ground, self._shown = colour, ground, None
         self.update()
 
     def set_wordings(self, *wordings: str) -> None:
         """Show the first of these that fits; the longest comes first."""
         if wordings != self._wordings:
-            self._wordings = wordings
+            self._wordings, self._shown = wordings, None
             if self._name:
                 self.setAccessibleDescription(wordings[0])
             else:
@@ -104,7 +105,7 @@ class FittingLabel(QWidget):
     def set_max_lines(self, n_lines: int) -> None:
         """Let a wording that is too long for one line take so many, and keep room for them."""
         if n_lines != self._n_lines:
-            self._n_lines = n_lines
+            self._n_lines, self._shown = n_lines, None
             self._take_room()
             self.update()
 
@@ -133,6 +134,11 @@ class FittingLabel(QWidget):
 
     def shown(self) -> str:
         """What can be read at the present width."""
+        if self._shown is None or self._shown[0] != self.width():
+            self._shown = self.width(), self._fitting()
+        return self._shown[1]
+
+    def _fitting(self) -> str:
         for wording in self._wordings:
             if self._fits(wording):
                 return wording

@@ -51,9 +51,9 @@ class StripLayer:
         corner, extent = QPointF(clip.topLeft()) * ratio, QSizeF(clip.size()) * ratio
         painter.drawPixmap(QRectF(clip), self._picture, QRectF(corner, extent))
 
-    def number_width(self, number: int) -> float:
+    def number_width(self, number: int) -> int:
         """How wide a position's number is."""
-        return self._pictures.number(number).deviceIndependentSize().width()
+        return ceil(self._fonts.digit * len(str(number)))
 
     def _draw_changes(self, after: Sequence[Face]) -> None:
         before = self._faces
