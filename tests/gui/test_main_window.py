@@ -391,6 +391,9 @@ def test_ctrl_q_quits(open_window: Callable[..., WholeWindow], small_model: Path
 def test_the_strip_shows_whole_rows_and_the_editor_keeps_two_lines(whole: WholeWindow) -> None:
     """At 720 lines two rows of tokens, until the user moves the border between the two."""
     editor, strip = whole.editor, whole.child(TokenStrip)
+    whole.window.resize(1280, 720)
+    whole.window.reset_layout()
+    QApplication.processEvents()
     assert whole.window.height() == 720
     assert strip.height_of(2) <= strip.height() < strip.height_of(3)
     assert editor.height() >= editor.height_of(2)
