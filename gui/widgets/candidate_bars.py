@@ -85,6 +85,17 @@ class CandidateBars(QAbstractScrollArea):
         self._struck = Lettering(self.font(), theme.font_body)
         self._struck.font.setStrikeOut(True)
         self._row_height = self._body.line + theme.unit
+        self._inks = {
+            name: QColor(colour)
+            for name, colour in (
+                ("text", theme.text),
+                ("dim", theme.text_dim),
+                ("good", theme.good),
+                ("bad", theme.bad),
+            )
+        }
+        self._fill = QColor(theme.text_dim)
+        self._fill.setAlphaF(0.38)
         self._lay_out()
 
     def set_columns(self, columns: Columns) -> None:
@@ -149,7 +160,10 @@ class CandidateBars(QAbstractScrollArea):
 
     def bar_place(self, row: int) -> QRectF:
         """The box that a probability at the top of the scale would fill in a row."""
-        place, bar = self.row_place(row), self._bars.bar
+        return self._bar_within(self.row_place(row))
+
+    def _bar_within(self, place: QRectF) -> QRectF:
+        bar = self._bars.bar
         inset = max(2.0, self._theme.unit / 2)
         return QRectF(bar.left, place.top() + inset, bar.width, place.height() - 2 * inset)
 
@@ -279,9 +293,12 @@ class CandidateBars(QAbstractScrollArea):
                 painter.setOpacity(_STALE)
             self._paint_header(painter)
             painter.setClipRect(self.viewport().rect().adjusted(0, self._header_height(), 0, 0))
-            for row in self.rows_in_sight():
-                if event.rect().intersects(self.row_place(row).toRect()):
-                    self._paint_row(painter, row)
+            rows = self.rows_in_sight()
+            place = self.row_place(rows.start)
+            for row in rows:
+                if event.rect().intersects(place.toRect()):
+                    self._paint_row(painter, row, place)
+                place = place.translated(0, self._row_height)
 
     # Moving
 
@@ -440,23 +457,23 @@ class CandidateBars(QAbstractScrollArea):
         painter.setPen(QColor(self._theme.line))
         painter.drawLine(QPointF(0, height - 0.5), QPointF(self.viewport().width(), height - 0.5))
 
-    def _paint_row(self, painter: QPainter, row: int) -> None:
+    def _paint_row(self, painter: QPainter, row: int, place: QRectF) -> None:
         candidates = self._candidates
         if candidates is None:
             return
         token_id = candidates.token_id(row)
         is_removed = bool(candidates.removed_by(token_id))
-        self._paint_ground(painter, row, follows=token_id == candidates.follows)
+        self._paint_ground(painter, row, place, follows=token_id == candidates.follows)
         if self._columns == "bars":
-            self._paint_bar(painter, row, token_id, candidates)
-        middle = self.row_place(row).center().y()
+            self._paint_bar(painter, place, token_id, candidates)
+        middle = place.center().y()
         cells = self._cells(row)
         token_at, final_at = (1, 3) if self._columns == "bars" else (0, len(cells) - 1)
         for column, cell in enumerate(cells):
             if not cell.text:
                 continue
             is_main = column in {token_at, final_at} and not is_removed
-            painter.setPen(QColor(self._colour(cell, is_main=is_main)))
+            painter.setPen(self._inks[self._ink(cell, is_main=is_main)])
             lettering = self._axis
             if column == token_at:
                 lettering = self._token_letters(token_id, candidates, is_removed=is_removed)
@@ -464,11 +481,10 @@ class CandidateBars(QAbstractScrollArea):
                 lettering = self._body
             cell.draw(painter, lettering, middle)
 
-    def _colour(self, cell: Cell, *, is_main: bool) -> str:
-        theme = self._theme
+    def _ink(self, cell: Cell, *, is_main: bool) -> str:
         if self._columns == "stages" and cell.align == CENTRE and cell.text != BEFORE:
-            return theme.good if cell.text == KEPT else theme.bad
-        return theme.text if is_main else theme.text_dim
+            return "good" if cell.text == KEPT else "bad"
+        return "text" if is_main else "dim"
 
     def _token_letters(
         self, token_id: int, candidates: Candidates, *, is_removed: bool
@@ -477,31 +493,31 @@ class CandidateBars(QAbstractScrollArea):
             return self._struck
         return self._bold if token_id == candidates.follows else self._body
 
-    def _paint_ground(self, painter: QPainter, row: int, *, follows: bool) -> None:
-        theme, place = self._theme, self.row_place(row)
+    def _paint_ground(self, painter: QPainter, row: int, place: QRectF, *, follows: bool) -> None:
+        theme = self._theme
         if row == self._hovered:
             painter.fillRect(place, QColor(theme.raised))
         if follows:
-            painter.fillRect(QRectF(0, place.top(), theme.unit, place.height()), QColor(theme.text))
+            mark = QRectF(0, place.top(), theme.unit, place.height())
+            painter.fillRect(mark, self._inks["text"])
         if row == self._current:
             painter.setPen(QPen(QColor(theme.accent), theme.stroke if self.hasFocus() else 1))
             painter.drawRect(place.adjusted(1, 1, -2, -1))
 
     def _paint_bar(
-        self, painter: QPainter, row: int, token_id: int, candidates: Candidates
+        self, painter: QPainter, place: QRectF, token_id: int, candidates: Candidates
     ) -> None:
-        theme, box = self._theme, self.bar_place(row)
+        theme, box = self._theme, self._bar_within(place)
         drawn = float(candidates.stages.probs[token_id]) / self._top
         plain = float(candidates.stages.plain_probs[token_id]) / self._top
-        fill = QColor(theme.text_dim)
-        fill.setAlphaF(0.38)
-        painter.fillRect(QRectF(box.left(), box.top(), drawn * box.width(), box.height()), fill)
+        bar = QRectF(box.left(), box.top(), drawn * box.width(), box.height())
+        painter.fillRect(bar, self._fill)
         thick = max(2.0, theme.stroke)
         foot = QRectF(box.left(), box.bottom() - thick, plain * box.width(), thick)
-        painter.fillRect(foot, QColor(theme.text))
+        painter.fillRect(foot, self._inks["text"])
         if foot.width() >= 1 and not self._bars.is_on_bar:
             tick = QRectF(foot.right() - 1, box.center().y(), 1, box.height() / 2)
-            painter.fillRect(tick, QColor(theme.text))
+            painter.fillRect(tick, self._inks["text"])
 
 
 _HELP: dict[Columns, str] = {
