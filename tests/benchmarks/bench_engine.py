@@ -1,6 +1,6 @@
 """What a step costs, and what of it is the recording, the roles, the checks and the pictures.
 
-    python tests/benchmarks/bench_engine.py
+    python -m tests.benchmarks.bench_engine
 
 Medians in milliseconds on one thread; each round measures every part once, so that whatever
 else the machine does falls on all of them alike.
@@ -13,7 +13,7 @@ from statistics import median
 
 import numpy as np
 import torch
-from bench_memory import SMOL
+from tests.benchmarks.bench_memory import SMOL
 
 from engine.config import ModelConfig
 from engine.kv_cache import KVCache
