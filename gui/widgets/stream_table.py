@@ -7,6 +7,7 @@ layers have a row for attention and one for the MLP.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import isfinite
 from typing import Literal
 
 import numpy as np
@@ -301,7 +302,7 @@ class StreamTable:
             ]
             parts += [] if shares.bias is None else [(f"L{layer} bias", float(shares.bias[layer]))]
             parts.append((f"L{layer} MLP", float(shares.mlp[layer])))
-        return tuple(sorted(parts, key=lambda part: -abs(np.nan_to_num(part[1]))))
+        return tuple(sorted(parts, key=lambda part: -_size(part[1])))
 
     def most_said(self) -> tuple[str, ...]:
         """The largest shares in words, in fewer and fewer."""
@@ -318,7 +319,7 @@ class StreamTable:
                 *((f"attention of layer {i}", n) for i, n in enumerate(stream.attention.lengths)),
                 *((f"the MLP of layer {i}", n) for i, n in enumerate(stream.mlp.lengths)),
             ],
-            key=lambda part: np.nan_to_num(float(part[1])),
+            key=lambda part: _size(float(part[1])),
         )
         said = (
             f"The residual's length goes from {ends[0]} to {ends[1]}; the longest addition is of "
@@ -357,6 +358,11 @@ def _measures(added: Added, at: tuple[int, ...]) -> tuple[float, float]:
 def _largest(arrays: Sequence[np.ndarray]) -> float:
     finite = [np.abs(array[np.isfinite(array)]).max(initial=0.0) for array in arrays]
     return float(max(finite, default=0.0))
+
+
+def _size(value: float) -> float:
+    """How large a number is; one that is not finite counts as none."""
+    return abs(value) if isfinite(value) else 0.0
 
 
 def length_text(length: float) -> str:
