@@ -265,7 +265,12 @@ class StreamTable:
         if row.share is not None:
             said.append(f"adds {exact(row.share)} to the logit of {self.token}")
             short.append(f"adds {signed(row.share)}")
-        few = ", ".join(short).replace("length ", "").replace("cosine", "cos").replace("adds", "logit")
+        few = (
+            ", ".join(short)
+            .replace("length ", "")
+            .replace("cosine", "cos")
+            .replace("adds", "logit")
+        )
         where = f"L{row.layer} " if row.layer >= 0 else ""
         label = row.label.removeprefix("= ")
         return (
