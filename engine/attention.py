@@ -85,7 +85,7 @@ def attention_weights(q: Tensor, k: Tensor, start: int, scoring: Scoring) -> Ten
     query = torch.arange(start, start + n_new, device=q.device)[:, None]
     key = torch.arange(n_keys, device=q.device)
     if scoring.slopes is not None:
-        scores = scores - scoring.slopes[:, None, None].to(scores.dtype) * (query - key).abs()
+        scores = scores - scoring.slopes[:, None, None].to(scores) * (query - key).abs()
     scores = scores.masked_fill(~scoring.visible(query, key), -torch.inf)
     return torch.softmax(scores, dim=-1, dtype=scores.dtype)
 

@@ -21,12 +21,17 @@ class KVCache:
     the length where it was, so nothing has to be undone.
     """
 
-    def __init__(self, config: ModelConfig, dtype: torch.dtype = torch.float32) -> None:
+    def __init__(
+        self,
+        config: ModelConfig,
+        dtype: torch.dtype = torch.float32,
+        device: torch.device | None = None,
+    ) -> None:
         self._capacity = config.max_seq_len
         rows = min(self._capacity, _FIRST_ROWS)
         shape = (config.n_layer, config.n_kv_head, rows, config.head_dim)
-        self.k = torch.empty(shape, dtype=dtype)
-        self.v = torch.empty(shape, dtype=dtype)
+        self.k = torch.empty(shape, dtype=dtype, device=device)
+        self.v = torch.empty(shape, dtype=dtype, device=device)
         self.length = 0
 
     @property

@@ -41,6 +41,26 @@ def make_qk_norm(config: ModelConfig, n_heads: int) -> nn.Module:
     return nn.RMSNorm(width, eps=config.norm_eps)
 
 
+class TokenEmbedding(nn.Embedding):
+    """A row for each token of the vocabulary [V, C]; tied models score tokens with it too."""
+
+    def rows(self, which: Tensor | int) -> Tensor:
+        """Some rows [..., C]."""
+        return self.weight[which]
+
+    def unembed(self, hidden: Tensor) -> Tensor:
+        """[..., C] → [..., V]."""
+        return F.linear(hidden, self.weight)
+
+
+class Linear(nn.Linear):
+    """A matrix whose rows can be asked for, as those of `engine.matrices` can."""
+
+    def rows(self, which: Tensor | int) -> Tensor:
+        """Some rows of the weights [..., K]."""
+        return self.weight[which]
+
+
 class MLP(nn.Module):
     """Two (plain) or three (gated) matrices and a bend between them, position by position."""
 

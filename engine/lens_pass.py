@@ -29,7 +29,8 @@ class LensRecorder:
         cancelled: Callable[[], bool],
     ) -> None:
         """`target` [T] are the tokens to follow; `shown` [T, C] are the final hidden states."""
-        self._model, self._target, self._shown, self._cancelled = model, target, shown, cancelled
+        self._model, self._shown, self._cancelled = model, shown, cancelled
+        self._target = target.to(model.device)
         shape = model.config.n_layer + 1, len(target)
         self.top = torch.empty(shape, dtype=torch.int64)
         self.top_probability = torch.empty(shape)
@@ -109,7 +110,7 @@ def read_lens(
 
 def _cache_of(model: Transformer, session: Session, n_tokens: int) -> KVCache:
     """A cache that holds the first keys and values of a session."""
-    kv_cache = KVCache(model.config)
+    kv_cache = KVCache(model.config, device=model.device)
     for layer in range(model.config.n_layer):
         k, v = (torch.tensor(rows[:, :n_tokens]) for rows in (session.k(layer), session.v(layer)))
         kv_cache.write(layer, k, v)

@@ -11,11 +11,18 @@ from engine.architectures import build
 from engine.checkpoints import gguf, hf_folder, nanogpt
 from engine.checkpoints.folder import load_checkpoint
 from engine.checkpoints.raw import RawCheckpoint
+from engine.config import ModelConfig
 from engine.errors import CheckpointError
+from engine.formats import FormatChoice
+from engine.matrices import decide, prepare
 from engine.model import Transformer
 from engine.reading import ModelInfo
 from engine.tokenizers import Tokenizer
 from engine.tokenizers.padded import Padded
+
+Parts = tuple[Transformer, Tokenizer, str]  # and the model's name
+Cancelled = Callable[[], bool]
+FLOAT32 = FormatChoice()
 
 
 @dataclass(frozen=True)
@@ -32,20 +39,23 @@ class Reader:
     """One kind of model on disk, known by what is in it and never by its name."""
 
     recognises: Callable[[Path], bool]
-    read: Callable[[Path], tuple[Transformer, Tokenizer, str]]  # and the model's name
+    read: Callable[[Path, FormatChoice, Cancelled], Parts]
 
 
-def _own(path: Path) -> tuple[Transformer, Tokenizer, str]:
+def _own(path: Path, choice: FormatChoice, cancelled: Cancelled) -> Parts:
     checkpoint = load_checkpoint(path)
-    return checkpoint.model, checkpoint.tokenizer, path.name
+    model = checkpoint.model
+    held = decide(choice, sum(parameter.numel() for parameter in model.parameters()))
+    prepare(model, held, cancelled=cancelled)
+    return model, checkpoint.tokenizer, path.name
 
 
 def _foreign(
     read: Callable[[Path], RawCheckpoint],
-) -> Callable[[Path], tuple[Transformer, Tokenizer, str]]:
-    def read_and_build(path: Path) -> tuple[Transformer, Tokenizer, str]:
+) -> Callable[[Path, FormatChoice, Cancelled], Parts]:
+    def read_and_build(path: Path, choice: FormatChoice, cancelled: Cancelled) -> Parts:
         raw = read(path)
-        return build(raw), raw.tokenizer, raw.name
+        return build(raw, choice, cancelled), raw.tokenizer, raw.name
 
     return read_and_build
 
@@ -59,11 +69,15 @@ READERS: tuple[Reader, ...] = (
 )
 
 
-def load(path: Path) -> Loaded:
+def load(
+    path: Path, choice: FormatChoice = FLOAT32, cancelled: Cancelled = lambda: False
+) -> Loaded:
     """The model of a folder (this program's own, or Hugging Face's), a GGUF file or a `ckpt.pt`.
 
     Raises:
         CheckpointError: there is nothing at the path, or no model that can be read.
+        EngineError: there is no device of the kind that was chosen.
+        CancelledError: `cancelled` said so between two tensors.
     """
     try:
         path = path.resolve()
@@ -76,18 +90,25 @@ def load(path: Path) -> Loaded:
             "nanoGPT's ckpt.pt."
         )
     began = time.perf_counter()
-    model, tokenizer, name = reader.read(path)
+    model, tokenizer, name = reader.read(path, choice, cancelled)
     info = ModelInfo(
         name=name,
         path=str(path),
         config=model.config,
-        n_parameters=sum(parameter.numel() for parameter in model.parameters()),
+        n_parameters=n_weights(model.config),
         load_seconds=time.perf_counter() - began,
         vocabulary=tuple(map(tokenizer.token_bytes, range(tokenizer.vocab_size))),
+        held=model.held,
     )
     if tokenizer.vocab_size < model.config.vocab_size:
         tokenizer = Padded(tokenizer, model.config.vocab_size)
     return Loaded(model, tokenizer, info)
+
+
+def n_weights(config: ModelConfig) -> int:
+    """How many weights a model has, in whichever format."""
+    with torch.device("meta"):  # only shapes
+        return sum(parameter.numel() for parameter in Transformer(config).parameters())
 
 
 def use_threads(n_threads: int) -> None:

@@ -10,14 +10,14 @@ from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from engine.attention import Attention, Recorder, Scoring
 from engine.conditions import Conditions
 from engine.config import ModelConfig
 from engine.errors import CancelledError, ContextFullError
+from engine.formats import Held
 from engine.kv_cache import KVCache
-from engine.layers import MLP, make_norm
+from engine.layers import MLP, Linear, TokenEmbedding, make_norm
 from engine.positions import (
     alibi_slopes,
     rotary_frequencies,
@@ -73,7 +73,8 @@ class Transformer(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.config = config
-        self.embedding = nn.Embedding(config.vocab_size, config.d_model)
+        self.held = Held()
+        self.embedding = TokenEmbedding(config.vocab_size, config.d_model)
         learned = config.positions == "learned"
         self.position_embedding = (
             nn.Embedding(config.max_seq_len, config.d_model) if learned else None
@@ -82,7 +83,7 @@ class Transformer(nn.Module):
         is_normed = config.norm_placement == "post"
         self.final_norm = nn.Identity() if is_normed else make_norm(config)
         self.output = (
-            None if config.tied_output else nn.Linear(config.d_model, config.vocab_size, bias=False)
+            None if config.tied_output else Linear(config.d_model, config.vocab_size, bias=False)
         )
         self.reset_tables()
 
@@ -120,6 +121,17 @@ class Transformer(nn.Module):
                 continue
             narrow = (2 * self.config.n_layer) ** -0.5 if name.endswith(residual_writers) else 1.0
             nn.init.normal_(parameter, std=0.02 * narrow, generator=generator)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model computes; what it is asked about is brought there."""
+        return next(self.parameters()).device
+
+    def attention(self, layer: int) -> Attention:
+        """The attention of one layer."""
+        attention = self.get_submodule(f"blocks.{layer}.attention")
+        assert isinstance(attention, Attention)  # noqa: S101 - which a submodule does not know
+        return attention
 
     def scoring(self, layer: int, conditions: Conditions) -> Scoring:
         """How a layer scores its queries under the conditions; whoever shows weights asks here."""
@@ -177,7 +189,7 @@ class Transformer(nn.Module):
                 f"{start + n_new} tokens do not fit into this model's context of "
                 f"{self.config.max_seq_len}; shorten the text."
             )
-        x = self.embed(token_ids, start, conditions)
+        x = self.embed(token_ids.to(self.device), start, conditions)
         if record is not None:
             record.keep_residual(0, x)
         rotations = self.rotations(start, n_new, conditions)
@@ -193,15 +205,15 @@ class Transformer(nn.Module):
 
     def logits(self, hidden: Tensor) -> Tensor:
         """One score per vocabulary token [..., V] from the final hidden state [..., C]."""
-        matrix = self.embedding if self.output is None else self.output
-        logits = F.linear(hidden, matrix.weight)
+        output = self.embedding.unembed if self.output is None else self.output
+        logits = torch.as_tensor(output(hidden.to(self.device)))
         cap = self.config.logit_cap
         return torch.tanh(logits / cap) * cap if cap else logits
 
     def output_row(self, token_id: int) -> Tensor:
         """What the final hidden state is multiplied by for a token's logit, before the cap [C]."""
         matrix = self.embedding if self.output is None else self.output
-        return matrix.weight[token_id]
+        return matrix.rows(token_id)
 
     def forward(
         self,

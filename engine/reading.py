@@ -1,6 +1,6 @@
 """Everything that one moment shows: the answer to each wish of the user, frozen."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from engine.conditions import Conditions
 from engine.config import ModelConfig
 from engine.document import Document
+from engine.formats import Held
 from engine.readouts import Checks, HeadRoles
 from engine.sampling import Sampling, Stages
 from engine.session import Session
@@ -27,6 +28,7 @@ class ModelInfo:
     n_parameters: int
     load_seconds: float
     vocabulary: tuple[bytes, ...] = ()  # [V], what each token id stands for
+    held: Held = field(default_factory=Held)  # in which format and where
 
 
 @dataclass(frozen=True)

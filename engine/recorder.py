@@ -81,6 +81,7 @@ class PassRecorder:
 
     def keep_weights(self, layer: int, rows: slice, weights: Tensor) -> None:
         """Condense the weights [H, rows, keys] of a block of queries."""
+        weights = weights.cpu()  # wherever the model computes
         peaks, first = condense(weights, self.bin_size)
         self.peaks[layer, :, rows, : peaks.shape[-1]] = peaks
         self.first[layer, :, rows] = first
@@ -147,7 +148,7 @@ class PassRecorder:
 
 
 def frozen(tensor: Tensor) -> np.ndarray:
-    """The same memory as a numpy array that nobody can write to."""
-    array: np.ndarray = tensor.numpy()
+    """The same memory, if it is the processor's, as a numpy array that nobody can write to."""
+    array: np.ndarray = tensor.cpu().numpy()
     array.setflags(write=False)
     return array

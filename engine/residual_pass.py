@@ -70,7 +70,7 @@ def read_stream(
     Raises:
         CancelledError: `cancelled` said so.
     """
-    token_ids = torch.tensor([int(session.token_ids[position])])
+    token_ids = torch.tensor([int(session.token_ids[position])], device=model.device)
     first = model.embed(token_ids, position, conditions)[0]  # [C]
     token = model.embedding(token_ids)[0] * model.config.embedding_scale
     mixes = _mixes(model, session, position, conditions)
@@ -96,8 +96,8 @@ def _mixes(
     keys = np.concatenate([trace.k for trace in session.traces], axis=2)[:, :, :n_keys]
     values = np.concatenate([trace.v for trace in session.traces], axis=2)[:, :, :n_keys]
     for layer in range(model.config.n_layer):
-        q = torch.tensor(trace.q[layer][:, row : row + 1])  # [H, 1, D]
-        k, v = torch.from_numpy(keys[layer]), torch.from_numpy(values[layer])  # [G, S, D]
+        q = torch.tensor(trace.q[layer][:, row : row + 1], device=model.device)  # [H, 1, D]
+        k, v = (torch.from_numpy(rows[layer]).to(q.device) for rows in (keys, values))  # [G, S, D]
         weights = attention_weights(q, k, position, model.scoring(layer, conditions))
         mix = mix_values(weights, v)[:, 0]
         for off_layer, head in conditions.heads_off:
@@ -141,7 +141,7 @@ def _stream(
     """Measure what was added, and prove that it adds up."""
     residuals = torch.stack((first, *(layer.residual for layer in layers)))  # [L+1, C]
     last = residuals[-1]
-    final = last.double().numpy()
+    final = last.cpu().double().numpy()
 
     def added(vectors: Tensor) -> Added:
         return Added.along(frozen(vectors.contiguous()), final)
@@ -179,7 +179,7 @@ def _stream(
 
 def _final(norm: _Linear) -> FinalNorm:
     def doubles(tensor: Tensor) -> np.ndarray:
-        return np.asarray(frozen(tensor.double()))
+        return np.asarray(frozen(tensor.cpu().double()))
 
     return FinalNorm(
         centres=norm.centres,

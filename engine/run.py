@@ -45,7 +45,7 @@ class Run:
         self.use_cache = True
         self.session = Session()
         self.stats: tuple[PassStats, ...] = ()
-        self._kv_cache = KVCache(self.config)
+        self._kv_cache = KVCache(self.config, device=model.device)
         self._thumbnails = ThumbnailMaker(self._recondense)
         self._past: tuple[int, Session] | None = None  # a shorter text, mask off
         self._lens: tuple[NDArray[np.int64], Lens] | None = None  # the latest, and its tokens
@@ -156,7 +156,7 @@ class Run:
         seconds = time.perf_counter() - began
         before = hidden[:0]
         if start:
-            before = torch.tensor(self.session.hidden(start - 1))[None]
+            before = torch.tensor(self.session.hidden(start - 1))[None].to(hidden.device)
         loss, rank = self._loss(torch.cat((before, hidden[:-1])), new_ids)
         cache_bytes = kv_cache.used_bytes if kv_cache is not None else 0
         return recorder.trace(hidden, loss, rank, seconds, cache_bytes)
@@ -172,7 +172,7 @@ class Run:
         for at in range(0, len(rows_before), _LOGIT_ROWS):
             logits = self.model.logits(rows_before[at : at + _LOGIT_ROWS])  # [rows, V]
             rows = slice(n_first + at, n_first + at + len(logits))
-            target = token_ids[rows, None]
+            target = token_ids[rows, None].to(logits.device)
             chosen = logits.gather(-1, target)
             loss[rows] = (logits.logsumexp(dim=-1, keepdim=True) - chosen)[:, 0]
             rank[rows] = (logits > chosen).sum(dim=-1)
@@ -223,7 +223,7 @@ class Run:
     def head_weights(self, layer: int, head: int, n_tokens: int) -> HeadWeights:
         """What the model itself holds of one head; whether it is in force is not asked."""
         columns = slice(head * self.config.head_dim, (head + 1) * self.config.head_dim)
-        output = self.model.get_parameter(f"blocks.{layer}.attention.output.weight")
+        output = self.model.attention(layer).output.weight  # as it is in force
         scoring = self.model.scoring(layer, CAUSAL)
         rotary = self.model.rotations(0, n_tokens, CAUSAL)[layer]
         return HeadWeights(
@@ -309,7 +309,7 @@ class Run:
 
     def attribution(self, stream: Stream, token_id: int) -> Attribution | None:
         """What each part of a stream of this run adds to a token's logit; None for post-norm."""
-        return attribute(stream, token_id, np.asarray(self.model.output_row(token_id)))
+        return attribute(stream, token_id, np.asarray(frozen(self.model.output_row(token_id))))
 
     @property
     def cache_bytes(self) -> int:

@@ -5,6 +5,7 @@ A family is one file here and one row of ARCHITECTURES.
 
 import math
 import re
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -26,6 +27,8 @@ from engine.architectures._architecture import Architecture, Settings
 from engine.checkpoints.raw import RawCheckpoint
 from engine.config import ModelConfig
 from engine.errors import CheckpointError, ConfigError
+from engine.formats import FormatChoice
+from engine.matrices import decide, prepare
 from engine.model import Transformer
 
 ARCHITECTURES: tuple[Architecture, ...] = (
@@ -42,16 +45,23 @@ ARCHITECTURES: tuple[Architecture, ...] = (
     gemma3.ARCHITECTURE,
 )
 
+FLOAT32 = FormatChoice()
 _LAYER = re.compile(r"^blocks\.(\d+)\.")
 _READABLE = (torch.float32, torch.float16, torch.bfloat16)
 
 
-def build(raw: RawCheckpoint) -> Transformer:
-    """The model of a checkpoint, in float32 and ready to run.
+def build(
+    raw: RawCheckpoint,
+    choice: FormatChoice = FLOAT32,
+    cancelled: Callable[[], bool] = lambda: False,
+) -> Transformer:
+    """The model of a checkpoint in the format that was chosen, ready to run.
 
     Raises:
         CheckpointError: the family is unknown, its settings are impossible, or a tensor is
             missing, unexpected, misshaped, of an unreadable kind, or not finite.
+        EngineError: there is no such device.
+        CancelledError: `cancelled` said so between two tensors.
     """
     architecture = _architecture_of(raw)
     try:
@@ -69,9 +79,8 @@ def build(raw: RawCheckpoint) -> Transformer:
         model = Transformer(config)
     wanted = dict(model.state_dict())
     weights.check_unexpected(wanted)
-    found = {name: weights.read(name, shape.shape) for name, shape in wanted.items()}
-    model.load_state_dict(found, assign=True)
-    model.reset_tables()
+    held = decide(choice, sum(tensor.numel() for tensor in wanted.values()))
+    prepare(model, held, weights.read, cancelled)
     return model.eval()
 
 

@@ -1,0 +1,342 @@
+"""Matrices in smaller formats: less memory, and less time where torch has arithmetic for them.
+
+Each module here takes float32 and gives float32, row by row: what a row of x becomes depends on no
+other row, so that a cached pass stays a full pass. `weight` and `rows` tell the effective weights,
+those that the product is really made with, so that whoever shows arithmetic shows this one.
+"""
+
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from statistics import median
+from time import perf_counter
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from engine.errors import CancelledError, EngineError
+from engine.formats import DEVICE_TITLES, DeviceName, FormatChoice, FormatName, Held
+from engine.layers import TokenEmbedding
+from engine.model import Transformer
+
+# Weights that are widened at a time: they stay in the processor's cache until they are used.
+_CHUNK = 1 << 17
+_DTYPES = {"bfloat16": torch.bfloat16, "float16": torch.float16}
+# From so many weights on, reading them takes most of a step's time.
+MANY_WEIGHTS = 50_000_000
+
+
+class Matrix(nn.Module):
+    """Owns the weights [N, K] in a smaller format and, for int8, the scale of each row [N].
+
+    The product widens some rows after another to float32.
+    """
+
+    stored: Tensor
+    scale: Tensor | None
+    bias: Tensor | None
+
+    def __init__(self, weight: Tensor, bias: Tensor | None, number_format: FormatName) -> None:
+        """`weight` [N, K] and `bias` [N] are float32."""
+        super().__init__()
+        scale = None
+        if number_format == "int8":
+            stored, scale = quantised(weight)
+        else:
+            stored = weight.to(_DTYPES[number_format])
+        self.register_buffer("stored", stored, persistent=False)
+        self.register_buffer("scale", scale, persistent=False)
+        self.register_buffer("bias", bias, persistent=False)
+
+    @property
+    def weight(self) -> Tensor:
+        """The effective weights [N, K] in float32."""
+        return self.rows(slice(None))
+
+    def rows(self, which: Tensor | slice | int) -> Tensor:
+        """Some rows of the effective weights [..., K]."""
+        rows = self.stored[which].float()
+        return rows if self.scale is None else rows * self.scale[which].unsqueeze(-1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[..., K] → [..., N]."""
+        step = max(1, _CHUNK // self.stored.shape[1])
+        parts = [F.linear(x, part.float()) for part in torch.split(self.stored, step)]
+        y = torch.cat(parts, dim=-1)
+        y = y if self.scale is None else y * self.scale
+        return y if self.bias is None else y + self.bias
+
+
+class PackedHalf(nn.Module):
+    """Owns float16 weights in the order in which fbgemm reads them; it sums in float32."""
+
+    bias: Tensor | None
+
+    def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
+        super().__init__()
+        self._packed = torch.ops.quantized.linear_prepack_fp16(weight, None)
+        self.packed_bytes = 2 * weight.numel()
+        self.register_buffer("bias", bias, persistent=False)
+
+    @property
+    def weight(self) -> Tensor:
+        """The effective weights [N, K] in float32."""
+        return cast("Tensor", torch.ops.quantized.linear_unpack_fp16(self._packed)[0])
+
+    def rows(self, which: Tensor | slice | int) -> Tensor:
+        """Some rows of the effective weights [..., K]."""
+        return self.weight[which]
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[..., K] → [..., N]."""
+        y = cast("Tensor", torch.ops.quantized.linear_dynamic_fp16(x, self._packed))
+        return y if self.bias is None else y + self.bias
+
+
+class PackedInt8(nn.Module):
+    """Owns int8 weights as fbgemm reads them, and multiplies whole numbers.
+
+    fbgemm takes x in 7 bits too, which would cost more than the rounded weights do. So each row of
+    x goes in twice, its whole part and, 126 times as large, what that leaves: 14 bits in all, for
+    little more time, because the weights are read once.
+    """
+
+    scale: Tensor
+    bias: Tensor | None
+
+    _WHOLE = 63  # 7 bits; with 8, sums of two products would overflow their 16 bits
+    _REST = 126
+
+    def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
+        super().__init__()
+        stored, scale = quantised(weight)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # tensors of this kind will go; the probe will tell
+            tensor = torch._make_per_channel_quantized_tensor(  # noqa: SLF001 - the only way
+                stored, scale.double(), torch.zeros(len(scale), dtype=torch.int64), 0
+            )
+        self._packed = torch.ops.quantized.linear_prepack(tensor, None)
+        self.packed_bytes = weight.numel()
+        self.register_buffer("scale", scale, persistent=False)
+        self.register_buffer("bias", bias, persistent=False)
+
+    @property
+    def weight(self) -> Tensor:
+        """The effective weights [N, K] in float32."""
+        stored = torch.ops.quantized.linear_unpack(self._packed)[0].int_repr()
+        return cast("Tensor", stored.float() * self.scale[:, None])
+
+    def rows(self, which: Tensor | slice | int) -> Tensor:
+        """Some rows of the effective weights [..., K]."""
+        return self.weight[which]
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[..., K] → [..., N]."""
+        flat = x.reshape(-1, x.shape[-1])
+        unit = flat.abs().amax(dim=-1, keepdim=True).clamp_min(1e-30) / self._WHOLE
+        steps = flat / unit
+        whole = steps.round()
+        both = torch.cat((whole, (steps - whole) * self._REST))
+        product = torch.ops.quantized.linear_with_input_q_dq_qweight_dq_output_fp32
+        y = product(both, 1.0, self._WHOLE + 1, self._packed)
+        y = torch.add(y[: len(flat)], y[len(flat) :], alpha=1 / self._REST) * unit
+        y = y.view(*x.shape[:-1], -1)
+        return y if self.bias is None else y + self.bias
+
+
+class Table(nn.Module):
+    """A tied pair: rows for the embedding, and a product with all of them for the output.
+
+    Rows can be taken from a `Matrix` itself; fbgemm's order needs a second, plain copy.
+    """
+
+    def __init__(self, rows: Matrix, product: nn.Module) -> None:
+        super().__init__()
+        self.table, self.product = rows, product
+
+    @property
+    def weight(self) -> Tensor:
+        """The effective weights [V, C] in float32."""
+        return self.table.weight
+
+    def rows(self, which: Tensor | slice | int) -> Tensor:
+        """Some rows of the effective weights [..., C]."""
+        return self.table.rows(which)
+
+    def forward(self, token_ids: Tensor) -> Tensor:
+        """Token ids [...] → their rows [..., C]."""
+        return self.table.rows(token_ids)
+
+    def unembed(self, hidden: Tensor) -> Tensor:
+        """[..., C] → [..., V]."""
+        return cast("Tensor", self.product(hidden))
+
+
+def quantised(weight: Tensor) -> tuple[Tensor, Tensor]:
+    """Weights [N, K] as whole numbers from −127 to 127, and the scale of each row [N]."""
+    scale = weight.abs().amax(dim=1) / 127
+    scale = torch.where(scale > 0, scale, 1.0)
+    return (weight / scale[:, None]).round().to(torch.int8), scale
+
+
+# What this machine can do
+
+
+@cache
+def has_packed(number_format: FormatName) -> bool:
+    """Whether fbgemm's arithmetic is there for a format and comes out right."""
+    if number_format not in ("float16", "int8"):
+        return False
+    generator = torch.Generator().manual_seed(1)
+    weight = torch.randn(24, 64, generator=generator)
+    x = torch.randn(3, 64, generator=generator)
+    plain = Matrix(weight, None, number_format)
+    try:
+        packed = _packed(weight, None, number_format)
+        is_same = torch.equal(packed.weight, plain.weight)
+        found = packed(x)
+    except (RuntimeError, NotImplementedError, AttributeError):  # no such operation here
+        return False
+    # 14 bits of x, relative to the row's largest; sums of 64 products.
+    return is_same and bool((found - plain(x)).abs().max() < 1e-2)
+
+
+def _packed(
+    weight: Tensor, bias: Tensor | None, number_format: FormatName
+) -> PackedHalf | PackedInt8:
+    make = PackedHalf if number_format == "float16" else PackedInt8
+    return make(weight, bias)
+
+
+@cache
+def speed_of_packed_half() -> float:
+    """How many times as fast as float32 one token goes through a large matrix, measured."""
+    weight = torch.zeros(2048, 4096)
+    packed = PackedHalf(weight, None)
+    x = torch.zeros(1, 4096)
+    with torch.inference_mode():
+        pairs = [(_seconds(F.linear, x, weight), _seconds(packed, x)) for _ in range(5)]
+    return median(slow / fast for slow, fast in pairs)
+
+
+def _seconds(work: Callable[..., object], *operands: Tensor) -> float:
+    began = perf_counter()
+    work(*operands)
+    return perf_counter() - began
+
+
+def decide(choice: FormatChoice, n_weights: int) -> Held:
+    """The format that a choice comes to for a model of so many weights, and why.
+
+    Raises:
+        EngineError: this machine, or torch as it is installed here, has no such device.
+    """
+    check_device(choice.device)
+    name, reason = _decided(choice, n_weights)
+    how = ""
+    if name != "float32":
+        is_packed = choice.device == "cpu" and has_packed(name)
+        how = "packed" if is_packed else "widened to float32 for each product"
+    return Held(name, choice.device, how, reason)
+
+
+def _decided(choice: FormatChoice, n_weights: int) -> tuple[FormatName, str]:
+    if choice.number_format != "automatic":
+        return choice.number_format, "chosen in the menu"
+    if n_weights < MANY_WEIGHTS:
+        return "float32", f"automatic: below {MANY_WEIGHTS // 10**6} M weights nothing is gained"
+    if choice.device != "cpu" or not has_packed("float16"):
+        return "float32", "automatic: this machine has no faster arithmetic for float16"
+    speed = speed_of_packed_half()
+    if speed < 1.1:
+        return "float32", f"automatic: float16 took {1 / speed:.1f} × as long when it was tried"
+    return "float16", f"automatic: {speed:.1f} × as fast as float32 when it was tried"
+
+
+def check_device(name: DeviceName) -> None:
+    """See that torch can compute there.
+
+    Raises:
+        EngineError: it cannot.
+    """
+    is_there: dict[DeviceName, Callable[[], bool]] = {
+        "cpu": lambda: True,
+        "cuda": torch.cuda.is_available,
+        "mps": torch.backends.mps.is_available,
+    }
+    if not is_there[name]():
+        raise EngineError(
+            f"torch finds no {name!r} device here: {DEVICE_TITLES[name]} and a torch made for it "
+            "are needed; 'cpu' always works."
+        )
+
+
+# Putting a model into its format
+
+Read = Callable[[str, torch.Size], Tensor]
+
+
+def prepare(
+    model: Transformer,
+    held: Held,
+    read: Read | None = None,
+    cancelled: Callable[[], bool] = lambda: False,
+) -> None:
+    """Bring a model into a format and onto a device, one module after another.
+
+    With `read`, each weight is first read by its name and shape, so that no more than one module
+    is ever held in float32 beside the smaller ones; the model's own may be without memory.
+
+    Raises:
+        CancelledError: `cancelled` said so between two modules.
+    """
+    device = torch.device(held.device)
+    for name in [name for name, _module in model.named_modules()]:  # none is kept alive by it
+        if cancelled():
+            raise CancelledError("the model is no longer wanted.")
+        module = model.get_submodule(name)
+        for part, old in list(module.named_parameters(recurse=False)):
+            if read is not None:
+                whole = f"{name}.{part}"
+                new = nn.Parameter(read(whole, old.shape), requires_grad=False)
+                setattr(module, part, new)
+        if held.number_format != "float32":
+            _replace(model, name, module, held)
+        if name and not list(module.children()):
+            model.get_submodule(name).to(device)
+    if read is not None:
+        model.reset_tables()
+    model.to(device)
+    model.held = replace(held, n_bytes=bytes_of(model))
+
+
+def _replace(model: Transformer, name: str, module: nn.Module, held: Held) -> None:
+    """Put a smaller one in a matrix's place."""
+    is_packed = held.device == "cpu" and has_packed(held.number_format)
+    if isinstance(module, nn.Linear):
+        weight = module.weight.detach()
+        bias = None if module.bias is None else module.bias.detach()
+        make = _packed if is_packed else Matrix
+        smaller: nn.Module = make(weight, bias, held.number_format)
+    elif isinstance(module, TokenEmbedding) and model.config.tied_output:
+        weight = module.weight.detach()
+        rows = Matrix(weight, None, held.number_format)
+        smaller = Table(rows, _packed(weight, None, held.number_format) if is_packed else rows)
+    else:
+        return
+    parent, _, last = name.rpartition(".")
+    setattr(model.get_submodule(parent), last, smaller)
+
+
+def bytes_of(model: nn.Module) -> int:
+    """What a model's weights take as they are held, with the little that its positions need."""
+    n_bytes = 0
+    for module in model.modules():
+        own = [*module.parameters(recurse=False), *module.buffers(recurse=False)]
+        n_bytes += sum(tensor.nbytes for tensor in own)
+        if isinstance(module, PackedHalf | PackedInt8):
+            n_bytes += module.packed_bytes
+    return n_bytes
