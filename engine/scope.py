@@ -11,8 +11,11 @@ from engine.cell import CellArithmetic, cell_arithmetic
 from engine.conditions import Conditions
 from engine.document import Document
 from engine.errors import ContextFullError, EngineError
+from engine.format_pass import compare, float32_model
+from engine.formats import Consequence
 from engine.lens import Lens
 from engine.loading import Loaded
+from engine.model import Transformer
 from engine.reading import CacheCheck, Focus, Look, Reading, Reason
 from engine.readouts import checks, head_roles
 from engine.residual import Attribution, Stream
@@ -39,6 +42,7 @@ class Scope:
         self._cursor = 0
         self._look = Look()
         self._sampling = Sampling()
+        self._float32: Transformer | None = None  # the same model, while it is compared with
 
     # Text
 
@@ -180,6 +184,28 @@ class Scope:
             return None
         stream = self._run.stream(reading.session, reading.position, cancelled)
         return stream, self._run.attribution(stream, token_id)
+
+    def consequence(self, reading: Reading, cancelled: Cancelled = _never) -> Consequence | None:
+        """What the number format does to the predictions on a reading's text.
+
+        The weights are read again in float32 and kept until `forget_float32`. None for an empty
+        text, in float32 itself, and for a reading of another model or other conditions.
+
+        Raises:
+            EngineError: there is no memory for them, or their file is gone.
+            CancelledError: `cancelled` said so.
+        """
+        is_here = reading.info is self.info and reading.conditions == self._run.conditions
+        if not is_here or not reading.n_tokens or self.info.held.number_format == "float32":
+            return None
+        if self._float32 is None:
+            self._float32 = float32_model(self.info, cancelled)
+        model = self._run.model
+        return compare(model, self._float32, reading.session, reading.conditions, cancelled)
+
+    def forget_float32(self) -> None:
+        """Give back the memory that comparing takes."""
+        self._float32 = None
 
     # The answer
 
