@@ -278,6 +278,15 @@ def check_device(name: DeviceName) -> None:
         )
 
 
+def or_processor(choice: FormatChoice) -> FormatChoice:
+    """The choice, on the processor if the machine lacks its device."""
+    try:
+        check_device(choice.device)
+    except EngineError:
+        return replace(choice, device="cpu")
+    return choice
+
+
 # Putting a model into its format
 
 Read = Callable[[str, torch.Size], Tensor]

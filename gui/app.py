@@ -122,6 +122,7 @@ class App:
 
         read = self._settings.read
         text = self._options.prompt
+        from engine.formats import FormatChoice  # noqa: PLC0415
         if text is None:
             text = read("text") or resources.default_prompt()
         return State(
@@ -130,6 +131,7 @@ class App:
                 theme=self.theme,
                 zoom=read("zoom"),
                 scale=read("scale"),
+            formats=FormatChoice(read("number_format"), read("device")),
                 leave_first_out=read("leave_first_out"),
                 drawing=read("drawing"),
                 show_loss=read("show_loss"),
@@ -309,6 +311,8 @@ class App:
 
 
 def begin_quick_start() -> None:
+            "number_format": state.formats.number_format,
+            "device": state.formats.device,
     """Favour the window's thread, and leave the collection of garbage for later.
 
     A start makes a million objects that stay; looking through them again and again takes a

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from engine.formats import DEVICE_TITLES, FORMAT_SENTENCES, FORMATS
 from gui import wishes
 from gui.panels.table import PANELS
 from gui.state import State
@@ -110,6 +111,14 @@ def _zoom(direction: int) -> Callable[[State], Wish]:
         )
 
     return zoom
+
+
+def _set_format(**changes: str) -> Callable[[State], Wish]:
+    return lambda _state: wishes.SetFormat(dict(changes))
+
+
+def _held_as(**wanted: str) -> Callable[[State], bool]:
+    return lambda state: all(getattr(state.formats, each) == wanted[each] for each in wanted)
 
 
 def _greedy(state: State) -> Wish:
@@ -234,6 +243,30 @@ COMMANDS: tuple[Command, ...] = (
         "Select the head before this one.",
         ("Alt+Left",),
         _move_head(0, -1),
+    *(
+        Command(
+            f"format_{name}",
+            "Model",
+            f"Weights in {name}" if name in FORMATS else "Weights in the format that suits",
+            sentence,
+            (),
+            _set_format(number_format=name),
+            _held_as(number_format=name),
+        )
+        for name, sentence in FORMAT_SENTENCES.items()
+    ),
+    *(
+        Command(
+            f"device_{name}",
+            "Model",
+            f"Compute on {title}",
+            f"Open the model again on torch's device {name!r}.",
+            (),
+            _set_format(device=name),
+            _held_as(device=name),
+        )
+        for name, title in DEVICE_TITLES.items()
+    ),
         enabled=_has_text,
     ),
     Command(

@@ -16,7 +16,14 @@ from engine.reading import CacheCheck, Look, Reading
 from engine.readouts import ROLE_THRESHOLD, Role
 from gui import wishes
 from gui.messages import Messages
-from gui.state import OpenedCell, OpenedLens, OpenedResidual, Selection, Store
+from gui.state import (
+    OpenedCell,
+    OpenedConsequence,
+    OpenedLens,
+    OpenedResidual,
+    Selection,
+    Store,
+)
 from gui.worker import Cancelled, EngineThread, Job
 
 if TYPE_CHECKING:
@@ -25,7 +32,7 @@ if TYPE_CHECKING:
 # Jobs that go on from wherever the text stands; those before them must be done first.
 _RELATIVE = frozenset({"step", "back"})
 # Questions on what is shown: anything that changes it makes them void.
-_CHECK = frozenset({"check", "cell", "lens", "residual"})
+_CHECK = frozenset({"check", "cell", "lens", "residual", "consequence"})
 _EDIT = _CHECK | {"edit", "step", "back", "go"}
 _SETTLE_MS = 250  # how long nothing must happen before the full pass is worth its time
 _STALE_MS = 150  # after which what is shown is said to be old
@@ -45,6 +52,18 @@ def _telling_head(reading: Reading) -> dict[str, int]:
     return {}
 
 
+def _told_of_format(before: Reading | None, now: Reading) -> str:
+    """What to say when a model was opened again in another format or place."""
+    if before is None or before.info.path != now.info.path or before.info.held == now.info.held:
+        return ""
+    held, n_bytes = now.info.held, before.info.held.n_bytes
+    return (
+        f"{now.info.name} was opened again in {held.title} on {held.device!r}: "
+        f"{held.n_bytes / 1e6:,.1f} MB of weights, {n_bytes / 1e6:,.1f} MB before. "
+        "The text was run again."
+    )
+
+
 class Controller(QObject):
     """Owns the engine's thread and the order in which things are asked of it."""
 
@@ -59,6 +78,8 @@ class Controller(QObject):
         self._tickets: dict[int, tuple[str, Callable[[Any], None]]] = {}  # kind, what shows it
         self._is_closed = False
         self._asked_conditions = store.state.mask.conditions
+        self._asked_formats = store.state.formats
+        self._asked_path: Path | None = None
         engine.answered.connect(self._on_answer)
         engine.failed.connect(self._on_failure)
         engine.crashed.connect(self._on_crash)
@@ -129,6 +150,15 @@ class Controller(QObject):
     def _(self, wish: wishes.WantResidual) -> None:
         self._store.update(wants_residual=wish.wanted)
         self._open_residual()
+
+    @fulfil.register
+    def _(self, wish: wishes.WantConsequence) -> None:
+        was_wanted = self._store.state.wants_consequence
+        self._store.update(wants_consequence=wish.wanted)
+        self._open_consequence()
+        if was_wanted and not wish.wanted:
+            work = self._on_scope(lambda scope, _void: scope.forget_float32())
+            self._submit(Job("forget", work, frozenset({"consequence"})), lambda _: self._settle())
 
     @fulfil.register
     def _(self, wish: wishes.Follow) -> None:
@@ -210,6 +240,18 @@ class Controller(QObject):
         )
 
     @fulfil.register
+    def _(self, wish: wishes.SetFormat) -> None:
+        formats = replace(self._asked_formats, **wish.changes)
+        reading = self._store.state.reading
+        if formats == self._asked_formats:
+            return
+        self._asked_formats = formats
+        if self._is_opening and self._asked_path is not None:
+            self._open(self._asked_path)
+        elif reading is not None:
+            self._open(Path(reading.info.path))
+
+    @fulfil.register
     def _(self, wish: wishes.SetDisplay) -> None:
         self._store.update(display=replace(self._store.state.display, **wish.changes))
 
@@ -248,14 +290,18 @@ class Controller(QObject):
         conditions, use_cache = state.mask.conditions, state.use_cache
         sampling, text = state.sampling, state.text
         self._asked_conditions = conditions
+        self._asked_path, formats, is_first = path, self._asked_formats, state.reading is None
 
         def work(void: Cancelled) -> Reading:
             from engine.loading import load, use_threads  # noqa: PLC0415 - torch, here only
+            from engine.matrices import or_processor  # noqa: PLC0415
             from engine.scope import Scope  # noqa: PLC0415
 
             # One core stays the window's: two threads for two cores wait for each other.
             use_threads(max(1, (os.cpu_count() or 2) - 1))
-            scope = Scope(load(path))
+            # A device that was remembered may be gone; it must not keep the program from starting.
+            chosen = or_processor(formats) if is_first else formats
+            scope = Scope(load(path, chosen, void))
             scope.set_conditions(conditions)
             scope.set_cache(use=use_cache)
             scope.set_sampling(sampling)
@@ -271,12 +317,21 @@ class Controller(QObject):
         return any(kind == "open" for kind, _show in self._tickets.values())
 
     def _show_opened(self, reading: Reading) -> None:
-        is_first = self._store.state.reading is None
+        before = self._store.state.reading
+        is_first = before is None
+        told = _told_of_format(before, reading)
+        asked, device = self._asked_formats.device, reading.info.held.device
+        if device != asked:
+            told = f"There is no {asked!r} device here; the processor computes."
+            self._asked_formats = replace(self._asked_formats, device=device)
+        self._store.update(formats=self._asked_formats)
         if isinstance(self._store.state.followed, int):
             self._store.update(followed="next")  # an id means another token in another model
         self._show(reading)
         if is_first:
             self._point_at(replace(self._store.state.selection, **_telling_head(reading)))
+        if told:
+            self._messages.info(told)
 
     def _ask(
         self,
@@ -337,6 +392,7 @@ class Controller(QObject):
         self._open_cell()
         self._open_lens()
         self._open_residual()
+        self._open_consequence()
         state = self._store.state
         if self._tickets or state.playing:
             return
@@ -409,6 +465,34 @@ class Controller(QObject):
             self._store.update(residual=opened, stale=self._is_still_stale)
         self._settle()
 
+    def _open_consequence(self) -> None:
+        """Ask what the number format does to the predictions, if somebody looks at it."""
+        state = self._store.state
+        reading, opened = state.reading, state.consequence
+        awaited = {kind for kind, _show in self._tickets.values()}
+        if not state.wants_consequence or reading is None or awaited - {"check"}:
+            return
+        if state.playing:  # which leaves no time for it
+            return
+        if opened is not None and opened.answers(reading):
+            return
+        self._check_soon.stop()
+
+        def work(scope: "Scope", void: Cancelled) -> OpenedConsequence:
+            try:
+                return OpenedConsequence(reading, scope.consequence(reading, void))
+            except CancelledError:
+                raise
+            except EngineError as error:  # is shown where the figure would be
+                return OpenedConsequence(reading, None, str(error))
+
+        job = Job("consequence", self._on_scope(work), frozenset({"check"}))
+        self._submit(job, self._show_consequence)
+
+    def _show_consequence(self, opened: OpenedConsequence) -> None:
+        self._store.update(consequence=opened)
+        self._settle()
+
     def _check_cache(self) -> None:
         if not self._tickets:
             work = self._on_scope(lambda scope, void: scope.check_cache(void))
@@ -447,6 +531,8 @@ class Controller(QObject):
         """A job ended without an answer; what was shown before stays."""
         kind, _show = self._tickets.pop(number)
         phase = "failed" if self._store.state.reading is None else "ready"
+        if kind == "open" and not self._is_opening:
+            self._asked_formats = self._store.state.formats
         if self._is_opening:
             phase = self._store.state.phase
         self._store.update(phase=phase, notice=notice, stale=self._is_still_stale)

@@ -7,6 +7,8 @@ from typing import Any
 
 from PySide6.QtCore import QByteArray, QSettings
 
+from engine.formats import DEVICES, FORMATS
+
 
 @dataclass(frozen=True)
 class Setting:
@@ -25,6 +27,13 @@ def _one_of(*names: str) -> Callable[[Any], bool]:
 SETTINGS: tuple[Setting, ...] = (
     Setting("text", "", "The prompt that was on screen last."),
     Setting("model", "", "The folder of the model that was open last."),
+    Setting(
+        "number_format",
+        "automatic",
+        "The format of the weights: automatic, float32, bfloat16, float16 or int8.",
+        _one_of("automatic", *FORMATS),
+    ),
+    Setting("device", "cpu", "Where models compute: cpu, cuda or mps.", _one_of(*DEVICES)),
     Setting(
         "theme",
         "light",

@@ -7,6 +7,7 @@ from PySide6.QtCore import QObject, Signal
 
 from engine.cell import CellArithmetic
 from engine.conditions import Conditions
+from engine.formats import Consequence, FormatChoice
 from engine.lens import Lens
 from engine.reading import CacheCheck, Reading
 from engine.readouts import Role
@@ -17,6 +18,7 @@ from gui.theme import LIGHT, Theme
 Scale = Literal["linear", "log", "row"]
 Drawing = Literal["heatmap", "arcs"]
 Followed = int | Literal["next", "top"]  # a token id, what follows in the text, the most probable
+AUTOMATIC = FormatChoice("automatic")
 Phase = Literal["starting", "loading", "running", "ready", "failed"]
 
 
@@ -103,6 +105,19 @@ class OpenedResidual:
         )
 
 
+@dataclass(frozen=True, eq=False)
+class OpenedConsequence:
+    """What the number format did to the predictions on a text, and the reading asked about."""
+
+    reading: Reading
+    consequence: Consequence | None  # None for an empty text, and in float32 itself
+    obstacle: str = ""  # why it could not be found out
+
+    def answers(self, reading: Reading) -> bool:
+        """Whether it is true of this reading too."""
+        return _what_was_read(self.reading) == _what_was_read(reading)
+
+
 def _what_was_read(reading: Reading) -> tuple[object, ...]:
     """The same tokens, read in the same way by the same model, compare equal."""
     seen = slice(reading.n_fallen, reading.cursor + 1)  # and the token that follows
@@ -131,6 +146,9 @@ class State:
     lens: OpenedLens | None = None
     wants_residual: bool = False  # whether somebody looks at what was added to the residual
     residual: OpenedResidual | None = None
+    wants_consequence: bool = False  # whether somebody looks at what the number format does
+    consequence: OpenedConsequence | None = None
+    formats: FormatChoice = AUTOMATIC  # of the model that is open
     followed: Followed = "next"  # the token whose logit is taken apart
     pointed: tuple[int, int] | None = None  # the query and key under the mouse, in one head
     mask: MaskChoice = field(default_factory=MaskChoice)

@@ -69,7 +69,7 @@ def _status(state: State) -> str:
     config, n_fallen = reading.info.config, reading.n_fallen
     parts = [
         f"{reading.info.name}: {config.n_layer} layers × {config.n_head} heads",
-        f"{reading.info.n_parameters / 1e6:.1f} M weights",
+        f"{reading.info.n_parameters / 1e6:.1f} M weights{_held(reading)}",
         f"{reading.n_tokens} of at most {config.max_seq_len} tokens",
     ]
     if n_fallen:
@@ -81,6 +81,13 @@ def _status(state: State) -> str:
     if len(loss):
         parts.append(f"loss {float(loss.mean()):.3f} nats per token")
     return " · ".join(parts)
+
+
+def _held(reading: Reading) -> str:
+    """How the weights are held, where that is not as usual."""
+    held = reading.info.held
+    place = "" if held.device == "cpu" else f" on {held.device}"
+    return f" in {held.number_format}{place}" if held.number_format != "float32" or place else ""
 
 
 def resolve(state: State) -> View:

@@ -59,6 +59,13 @@ class WantResidual:
 
 
 @dataclass(frozen=True)
+class WantConsequence:
+    """Somebody looks at what the number format does to the predictions, or no longer does."""
+
+    wanted: bool
+
+
+@dataclass(frozen=True)
 class Follow:
     """Take the logit of this token apart: an id, what follows in the text, or the most probable."""
 
@@ -126,6 +133,13 @@ class SetCache:
 
 
 @dataclass(frozen=True)
+class SetFormat:
+    """Change some fields of `FormatChoice`: open the model again in another format or place."""
+
+    changes: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class SetDisplay:
     """Change some fields of `Display`."""
 
@@ -147,6 +161,7 @@ Wish = (
     | WantCell
     | WantLens
     | WantResidual
+    | WantConsequence
     | Follow
     | Step
     | StepBack
@@ -157,6 +172,7 @@ Wish = (
     | SetSampling
     | SetMask
     | SetCache
+    | SetFormat
     | SetDisplay
     | OpenModel
 )

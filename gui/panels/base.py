@@ -8,7 +8,7 @@ from PySide6.QtGui import QHideEvent, QPalette, QShowEvent
 from PySide6.QtWidgets import QWidget
 
 from gui.view import View
-from gui.wishes import WantCell, WantLens, WantResidual, Wish
+from gui.wishes import WantCell, WantConsequence, WantLens, WantResidual, Wish
 
 
 class Panel(QWidget):
@@ -83,7 +83,7 @@ class AskingPanel(Panel):
     Subclasses set `wants`, the wish that says whether it is seen.
     """
 
-    wants: ClassVar[type[WantCell | WantLens | WantResidual]]
+    wants: ClassVar[type[WantCell | WantLens | WantResidual | WantConsequence]]
 
     def __init__(self) -> None:
         super().__init__()

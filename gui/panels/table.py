@@ -4,6 +4,7 @@ from gui.panels.base import Panel
 from gui.panels.cache import CachePanel
 from gui.panels.cell import CellPanel
 from gui.panels.checks import ChecksPanel
+from gui.panels.formats import FormatsPanel
 from gui.panels.head import HeadPanel
 from gui.panels.heads import HeadsPanel
 from gui.panels.lens import LensPanel
@@ -25,6 +26,7 @@ PANELS: tuple[tuple[type[Panel], str], ...] = (
     (LensPanel, "right tab"),
     (MaskPanel, "right tab"),
     (CellPanel, "right tab"),
+    (FormatsPanel, "right tab"),
     (CachePanel, "right low tab"),
     (TimePanel, "bottom bare"),
     (ChecksPanel, "bottom beside bare"),

@@ -346,10 +346,10 @@ def test_closing_while_the_model_is_loaded_waits_and_keeps_the_settings(
     begun, go = threading.Event(), threading.Event()
     load = engine.loading.load
 
-    def slow_load(path: Path) -> Any:
+    def slow_load(path: Path, *more: Any) -> Any:
         begun.set()
         assert go.wait(60)
-        return load(path)
+        return load(path, *more)
 
     monkeypatch.setattr(engine.loading, "load", slow_load)
     whole = open_window(settings, prompt="<typed>")

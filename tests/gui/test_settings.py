@@ -12,6 +12,8 @@ VALUES: dict[str, Any] = {
     "text": 'To be, or\nnot; [to]=be \\ "quoted" 100% שלום 👩\u200d👧',
     "model": "/models/a, b; c",
     "theme": "projector",
+    "number_format": "int8",
+    "device": "mps",
     "zoom": 1.25,
     "scale": "log",
     "leave_first_out": True,
