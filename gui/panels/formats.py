@@ -1,5 +1,6 @@
 """In which number format the weights are held, and what that does to the predictions."""
 
+from math import floor, log10
 from typing import ClassVar
 
 from PySide6.QtCore import Qt
@@ -11,7 +12,6 @@ from gui.panels.absence import absence
 from gui.panels.base import AskingPanel
 from gui.theme import Theme
 from gui.view import View
-from gui.widgets.candidate_text import percent
 from gui.widgets.lettering import quoted
 from gui.widgets.token_text import display
 from gui.widgets.wrapping_label import WrappingLabel
@@ -136,13 +136,19 @@ def held_sentence(reading: Reading) -> str:
 
 def caption(consequence: Consequence, vocabulary: tuple[bytes, ...]) -> str:
     """Where the largest difference lies, and between which two probabilities."""
-    token = consequence.token_id
+    token, apart = consequence.token_id, 100 * consequence.difference
+    digits = max(1, min(8, 1 - floor(log10(apart)))) if apart else 1  # so many that they differ
     named = quoted(display(vocabulary[token])) if token < len(vocabulary) else f"token {token}"
     return (
         "is the largest difference of a next-token probability from float32 on this text: "
-        f"{percent(consequence.probability)} instead of {percent(consequence.in_float32)} for "
+        f"{_percent(consequence.probability, digits)} instead of "
+        f"{_percent(consequence.in_float32, digits)} for "
         f"{named} behind position {consequence.position}."
     )
+
+
+def _percent(probability: float, digits: int) -> str:
+    return f"{100 * probability:.{digits}f} %"
 
 
 def rest(consequence: Consequence) -> str:
