@@ -30,7 +30,9 @@ from gui.theme import THEMES
 
 if TYPE_CHECKING:
     from gui.controller import Controller
+    from gui.exporting import Exporting
     from gui.model_doors import ModelDoors
+    from gui.panels.base import Panel
     from gui.state import State, Store
 
 # A thread that holds the interpreter gives it back after this long; the default of 5 ms makes
@@ -56,6 +58,7 @@ class App:
         self.controller: Controller | None = None
         self._steps_left = options.steps
         self._doors: ModelDoors | None = None
+        self._exporting: Exporting | None = None
         self._remembered = ""  # the path of the model that was remembered last
         self._bundled: Path | None = None  # what to open if the first model cannot be
         self._is_furnished = False
@@ -112,26 +115,27 @@ class App:
         yield
         self.window.wished.connect(self.controller.fulfil)
         self.window.command_wanted.connect(self._do)
+        self.window.export_wanted.connect(self._export)
         self.store.changed.connect(self._on_change)
         self.window.show_view(resolve(self.store.state))
         self._is_furnished = True
         self._rest()
 
     def _first_state(self) -> "State":
+        from engine.formats import FormatChoice  # noqa: PLC0415
         from gui.state import Display, State  # noqa: PLC0415
 
         read = self._settings.read
         text = self._options.prompt
-        from engine.formats import FormatChoice  # noqa: PLC0415
         if text is None:
             text = read("text") or resources.default_prompt()
         return State(
             text=text,
+            formats=FormatChoice(read("number_format"), read("device")),
             display=Display(
                 theme=self.theme,
                 zoom=read("zoom"),
                 scale=read("scale"),
-            formats=FormatChoice(read("number_format"), read("device")),
                 leave_first_out=read("leave_first_out"),
                 drawing=read("drawing"),
                 show_loss=read("show_loss"),
@@ -160,6 +164,7 @@ class App:
             "open_file": self.doors.ask_for_file,
             "save_picture": self._save_picture,
             "copy_picture": lambda: picture.copy(self.window),
+            "export_panel": lambda: self._export(self.window.panel_in_use),
             "quit": self.window.close,
             "full_screen": self.window.toggle_full_screen,
             "head_alone": self.window.toggle_center_alone,
@@ -172,6 +177,14 @@ class App:
             self.window.go_to_panel(name)
         else:
             actions[command]()
+
+    def _export(self, panel: "Panel | None") -> None:
+        from gui.exporting import Exporting  # noqa: PLC0415
+
+        if self._exporting is None:
+            self._exporting = Exporting(self.window, self.messages)
+        if panel is not None:
+            self._exporting.ask(panel)
 
     @property
     def doors(self) -> "ModelDoors":
@@ -298,6 +311,8 @@ class App:
             self._settings.write("model", state.reading.info.path)
         for name, value in {
             "text": state.text,
+            "number_format": state.formats.number_format,
+            "device": state.formats.device,
             "theme": state.display.theme.name,
             "zoom": state.display.zoom,
             "scale": state.display.scale,
@@ -311,8 +326,6 @@ class App:
 
 
 def begin_quick_start() -> None:
-            "number_format": state.formats.number_format,
-            "device": state.formats.device,
     """Favour the window's thread, and leave the collection of garbage for later.
 
     A start makes a million objects that stay; looking through them again and again takes a

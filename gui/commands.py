@@ -140,6 +140,13 @@ COMMANDS: tuple[Command, ...] = (
         "save_picture", "File", "Save picture…", "Save the window as a PNG.", ("Ctrl+Shift+S",)
     ),
     Command("copy_picture", "File", "Copy picture", "Copy the window as a picture."),
+    Command(
+        "export_panel",
+        "File",
+        "Export panel…",
+        "Write the panel in use to a file: its picture (PNG, SVG, PDF) or its numbers (CSV, NPZ).",
+        ("Ctrl+Shift+E",),
+    ),
     Command("quit", "File", "Quit", "Close the program.", ("Ctrl+Q",)),
     Command(
         "back",
@@ -236,13 +243,6 @@ COMMANDS: tuple[Command, ...] = (
         lambda state: state.use_cache,
         on_toolbar=True,
     ),
-    Command(
-        "head_left",
-        "Look",
-        "Head to the left",
-        "Select the head before this one.",
-        ("Alt+Left",),
-        _move_head(0, -1),
     *(
         Command(
             f"format_{name}",
@@ -267,6 +267,13 @@ COMMANDS: tuple[Command, ...] = (
         )
         for name, title in DEVICE_TITLES.items()
     ),
+    Command(
+        "head_left",
+        "Look",
+        "Head to the left",
+        "Select the head before this one.",
+        ("Alt+Left",),
+        _move_head(0, -1),
         enabled=_has_text,
     ),
     Command(

@@ -56,6 +56,7 @@ class MainWindow(QMainWindow):
     painted = Signal()  # for the first time
     wished = Signal(object)
     command_wanted = Signal(str)  # a command that has no wish: the window's or the app's own
+    export_wanted = Signal(object)  # a panel
     closing = Signal()
 
     def __init__(self, theme: Theme) -> None:
@@ -71,6 +72,7 @@ class MainWindow(QMainWindow):
         self._view: View | None = None
         self._usual_layout = QByteArray()
         self._around = QByteArray()  # the layout to come back to while the center is alone
+        self._panel_in_use: Panel | None = None
         self.message_bar = MessageBar()
         self._models = QToolButton()
         self._models.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
@@ -128,6 +130,7 @@ class MainWindow(QMainWindow):
         last: dict[str, QDockWidget] = {}
         for panel, place in panels:
             panel.wished.connect(self.wished)
+            panel.export_wanted.connect(lambda panel=panel: self.export_wanted.emit(panel))
             self._panels.append(panel)
             edge, *how = place.split()
             if edge == "center":
@@ -140,6 +143,9 @@ class MainWindow(QMainWindow):
             self._join(dock, last.get(edge), edge, how)
             last[edge] = dock
         self._raise_first_tabs(panels)
+        app = QApplication.instance()
+        if isinstance(app, QApplication):
+            app.focusChanged.connect(self._note_panel_in_use)
         self._share_room()
         self._usual_layout = self.saveState(_LAYOUT_VERSION)
 
@@ -305,6 +311,7 @@ class MainWindow(QMainWindow):
     def go_to_panel(self, name: str) -> None:
         """Show a panel, in front of those that share its place, and give it the keyboard."""
         panel = next(panel for panel in self._panels if panel.name == name)
+        self._panel_in_use = panel
         if name in self._docks:
             if self._docks[name].isHidden():
                 self._bring_back()
@@ -315,6 +322,19 @@ class MainWindow(QMainWindow):
             if taker.focusProxy() or taker.focusPolicy() != Qt.FocusPolicy.NoFocus:
                 taker.setFocus(Qt.FocusReason.ShortcutFocusReason)
                 return
+
+    @property
+    def panel_in_use(self) -> "Panel | None":
+        """The panel that has the keyboard or had it last, if it can be seen; else the center's."""
+        panel = self._panel_in_use
+        if panel is not None and panel.is_seen:
+            return panel
+        return next((each for each in self._panels if each.name not in self._docks), None)
+
+    def _note_panel_in_use(self, _before: QWidget | None, now: QWidget | None) -> None:
+        for panel in self._panels:
+            if now is not None and (panel is now or panel.isAncestorOf(now)):
+                self._panel_in_use = panel
 
     def toggle_center_alone(self) -> None:
         """Hide the panels beside and below the one in the center, or bring them back."""

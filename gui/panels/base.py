@@ -1,14 +1,33 @@
 """What all panels have in common: a name, a draw method, wishes out, and rest while hidden."""
 
 from abc import abstractmethod
+from dataclasses import dataclass
 from typing import ClassVar
 
-from PySide6.QtCore import QTimer, Signal
-from PySide6.QtGui import QHideEvent, QPalette, QShowEvent
-from PySide6.QtWidgets import QWidget
+from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtGui import (
+    QContextMenuEvent,
+    QGuiApplication,
+    QHideEvent,
+    QKeySequence,
+    QPalette,
+    QShortcut,
+    QShowEvent,
+)
+from PySide6.QtWidgets import QMenu, QWidget
 
+from engine.reading import Reading
+from gui.numbers import Table
 from gui.view import View
 from gui.wishes import WantCell, WantConsequence, WantLens, WantResidual, Wish
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One number that is pointed at: what it is called, and all its digits."""
+
+    name: str
+    digits: str
 
 
 class Panel(QWidget):
@@ -17,7 +36,8 @@ class Panel(QWidget):
     Subclasses set `name` (settings, tests), `title` (on the window) and `help` (one sentence,
     tooltip and accessible description), and implement `draw`. `draw` is only called while
     the panel is visible, with `previous` None the first time; compare fields of the two views
-    with `is` and leave alone what did not change.
+    with `is` and leave alone what did not change. What it shows as numbers, and which of them
+    are pointed at, it tells by `numbers` and `figures`.
     """
 
     name: ClassVar[str]
@@ -26,6 +46,7 @@ class Panel(QWidget):
     help: ClassVar[str]
 
     wished = Signal(object)  # Wish
+    export_wanted = Signal()
 
     def __init__(self) -> None:
         super().__init__()
@@ -75,6 +96,47 @@ class Panel(QWidget):
     def wish(self, wish: Wish) -> None:
         """Ask for something; the controller decides."""
         self.wished.emit(wish)
+
+    # What leaves the program
+
+    @property
+    def drawn(self) -> View | None:
+        """What is drawn at present."""
+        return self._drawn
+
+    def reading_of(self, view: View) -> Reading | None:
+        """The reading that the panel's numbers are from."""
+        return view.reading
+
+    def numbers(self, view: View) -> tuple[Table, ...]:  # noqa: ARG002 - what a panel may tell
+        """What the panel shows of a view, as numbers; nothing where it shows none."""
+        return ()
+
+    def figures(self) -> tuple[Figure, ...]:
+        """The numbers that are pointed at, or else selected, the most telling first."""
+        return ()
+
+    def copy_by_key(self, widget: QWidget) -> None:
+        """Let the key for copying, pressed in a widget, copy the first of the figures."""
+        shortcut = QShortcut(QKeySequence.StandardKey.Copy, widget)
+        shortcut.setContext(Qt.ShortcutContext.WidgetShortcut)
+        shortcut.activated.connect(lambda: _copy_first(self.figures()))
+
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        """Offer to copy what is pointed at, and to export the panel."""
+        menu = QMenu(self)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        for figure in self.figures():
+            action = menu.addAction(f"Copy {figure.name}")
+            action.triggered.connect(lambda _on=False, figure=figure: _copy_first((figure,)))
+        menu.addSeparator()
+        menu.addAction("Export…").triggered.connect(self.export_wanted)
+        menu.popup(event.globalPos())
+
+
+def _copy_first(figures: tuple[Figure, ...]) -> None:
+    for figure in figures[:1]:
+        QGuiApplication.clipboard().setText(figure.digits)
 
 
 class AskingPanel(Panel):

@@ -9,8 +9,10 @@ from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QLabel, QVBoxLayout
 
 from engine.reading import PassStats, Reading
 from gui.cache_figures import CacheFigures, PassColumns
+from gui.numbers import Table
 from gui.panels.absence import absence
 from gui.panels.base import Panel
+from gui.tables import pass_tables
 from gui.theme import LIGHT, Theme
 from gui.view import View
 from gui.widgets.axis_ticks import linear_ticks, log_ticks, round_up
@@ -117,6 +119,10 @@ class CachePanel(Panel):
             self._draw_charts(reading)
         parts = (self.held.text(), self.formula.text(), self.rows.text())
         self.setAccessibleDescription(" ".join(parts))
+
+    def numbers(self, view: View) -> tuple[Table, ...]:
+        """Every pass so far."""
+        return pass_tables(view.reading) if view.reading is not None else ()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Where it is narrow and high, let lines wrap."""

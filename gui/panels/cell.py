@@ -7,10 +7,13 @@ from PySide6.QtGui import QGuiApplication, QKeySequence, QShortcut
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout
 
 from engine.cell import CellArithmetic
+from engine.reading import Reading
 from gui.cell_stages import addresses, stages_of
+from gui.numbers import Table
 from gui.panels.absence import absence
-from gui.panels.base import AskingPanel
+from gui.panels.base import AskingPanel, Figure
 from gui.state import OpenedCell
+from gui.tables import cell_tables
 from gui.theme import Theme
 from gui.view import View
 from gui.widgets.arithmetic_stages import exact
@@ -80,6 +83,21 @@ class CellPanel(AskingPanel):
         self.view.set_stale(view.state.stale or not is_selected)
         if previous is None or opened is not previous.state.cell or not self.view.rows():
             self._show_cell(opened, cell)
+
+    def reading_of(self, view: View) -> Reading | None:
+        """The reading that the arithmetic was asked for, which may be older."""
+        return None if view.state.cell is None else view.state.cell.reading
+
+    def numbers(self, view: View) -> tuple[Table, ...]:
+        """Every stage of the weight."""
+        opened = view.state.cell
+        cell = None if opened is None else opened.arithmetic
+        return () if opened is None or cell is None else cell_tables(opened.reading, cell)
+
+    def figures(self) -> tuple[Figure, ...]:
+        """The number under the pointer, else the current one, with what it is."""
+        told = self.view.told_now()
+        return (Figure("what is pointed at", told),) if told else ()
 
     def _show_nothing(self, sentence: str) -> None:
         for widget in (self.heading, self.told, self.check, self.copy_button):

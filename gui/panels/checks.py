@@ -9,8 +9,10 @@ from PySide6.QtWidgets import QGridLayout, QLabel
 
 from engine.reading import CacheCheck, Reading
 from engine.readouts import Checks
+from gui.numbers import Table
 from gui.panels.absence import absence
 from gui.panels.base import Panel
+from gui.tables import check_tables
 from gui.theme import Theme
 from gui.view import View
 from gui.widgets.check_line import CheckLine
@@ -64,6 +66,11 @@ class ChecksPanel(Panel):
                 stale=view.state.stale,
             )
         self.setAccessibleDescription(missing or "; ".join(line.text() for line in self.lines))
+
+    def numbers(self, view: View) -> tuple[Table, ...]:
+        """What was measured."""
+        reading = view.reading
+        return () if reading is None else check_tables(reading, view.state.cache_check)
 
     def _dress(self, theme: Theme) -> None:
         unit = theme.unit

@@ -13,13 +13,16 @@ from PySide6.QtWidgets import (
     QVBoxLayout,
 )
 
-from gui.panels.base import Panel
+from gui.numbers import Table
+from gui.panels.base import Figure, Panel
 from gui.state import Scale
+from gui.tables import head_tables
 from gui.view import View
 from gui.widgets.arc_view import ArcView
 from gui.widgets.fitting_label import FittingLabel
 from gui.widgets.head_view import HeadView
 from gui.widgets.matrix_view import MatrixView
+from gui.widgets.scales import exact
 from gui.wishes import PointAt, SelectPosition, SetDisplay
 
 _SCALES: tuple[tuple[Scale, str], ...] = (
@@ -55,6 +58,7 @@ class HeadPanel(Panel):
             head_view.cell_requested.connect(self._select)
             head_view.cell_hovered.connect(lambda *cell: self.wish(PointAt(cell)))
             head_view.hover_left.connect(lambda: self.wish(PointAt(None)))
+            self.copy_by_key(head_view)
         self.drawings = QButtonGroup(self)
         words = QHBoxLayout()
         words.addWidget(self.heading)
@@ -119,6 +123,18 @@ class HeadPanel(Panel):
         role, short = view.role or "mixed", f"L{view.layer} H{view.head}"
         self.heading.set_wordings(f"{name} · {role}", f"{short} · {role}", short)
         self.row_text.set_wordings(view.row_sentence)
+
+    def numbers(self, view: View) -> tuple[Table, ...]:
+        """Every weight of the head."""
+        return head_tables(view.reading) if view.reading is not None else ()
+
+    def figures(self) -> tuple[Figure, ...]:
+        """The weight under the pointer, else the selected one."""
+        view = self._drawn
+        shown = self.views[view.state.display.drawing].shown_cell if view else None
+        if view is None or view.focus is None or shown is None:
+            return ()
+        return (Figure("weight", exact(view.focus.weights[shown])),)
 
     def _dress(self, view: View) -> None:
         unit = view.theme.unit

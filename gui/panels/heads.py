@@ -10,13 +10,15 @@ from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QSlider, QVBoxLayo
 from engine.reading import Reading
 from engine.readouts import ROLES, Role
 from engine.thumbnails import visible_bins
-from gui.panels.base import Panel
+from gui.numbers import Table
+from gui.panels.base import Figure, Panel
+from gui.tables import heads_tables
 from gui.theme import lookup_table
 from gui.view import View
 from gui.widgets.fitting_label import FittingLabel
 from gui.widgets.head_atlas import HeadAtlas
 from gui.widgets.pixels import packed
-from gui.widgets.scales import sentence, tone_table
+from gui.widgets.scales import exact, sentence, tone_table
 from gui.wishes import SelectHead, SetDisplay
 
 _NATURAL = "layer by layer"
@@ -58,6 +60,7 @@ class HeadsPanel(Panel):
         self._layout.addWidget(self.atlas, 1)
         self._layout.addWidget(self.named)
         self.setFocusProxy(self.atlas)
+        self.copy_by_key(self.atlas)
         self._role: Role | None = None
         self.sort.activated.connect(self._sort_by)
         self.least.sliderMoved.connect(self._filter)
@@ -100,6 +103,21 @@ class HeadsPanel(Panel):
         self._draw_thumbnails(view, previous)
         self.atlas.set_selected(view.layer, view.head)
         self._name(view.layer, view.head)
+
+    def numbers(self, view: View) -> tuple[Table, ...]:
+        """Roles and thumbnails of all heads."""
+        return heads_tables(view.reading) if view.reading is not None else ()
+
+    def figures(self) -> tuple[Figure, ...]:
+        """The scores of the head under the pointer, else of the selected one."""
+        view = self._drawn
+        if view is None or view.reading is None or not view.n_tokens:
+            return ()
+        at = self.atlas.pointed_head or (view.layer, view.head)
+        scores = view.reading.roles.scores
+        first = view.state.display.sort or view.role or ROLES[0]
+        roles = [first, *(role for role in ROLES if role != first)]
+        return tuple(Figure(f"score “{role}”", exact(scores[role][at])) for role in roles)
 
     def _draw_thumbnails(self, view: View, previous: View | None) -> None:
         reading = view.reading

@@ -6,10 +6,13 @@ from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QPushButton, QVBoxLayou
 
 from engine.lens import Lens
 from engine.reading import Reading
+from gui.numbers import Table
 from gui.panels.absence import absence
-from gui.panels.base import AskingPanel
+from gui.panels.base import AskingPanel, Figure
+from gui.tables import lens_tables
 from gui.theme import Theme
 from gui.view import View
+from gui.widgets.arithmetic_stages import exact
 from gui.widgets.check_line import CheckLine
 from gui.widgets.fitting_label import FittingLabel, font_of
 from gui.widgets.lens_grid import LensGrid
@@ -55,6 +58,7 @@ class LensPanel(AskingPanel):
         self._table: LensTable | None = None
         self._place()
         self.setFocusProxy(self.grid)
+        self.copy_by_key(self.grid)
         self.grid.position_requested.connect(lambda at: self.wish(SelectPosition(at)))
         self.grid.pointed.connect(self._explain)
         self.widths.idClicked.connect(lambda index: self.grid.set_shows_all(bool(index)))
@@ -77,6 +81,28 @@ class LensPanel(AskingPanel):
         self.grid.set_stale(view.state.stale or not is_shown)
         last = len(lens) - 1
         self._show_position(last if view.query is None else min(view.query, last))
+
+    def reading_of(self, view: View) -> Reading | None:
+        """The reading that the lens was asked for, which may be older."""
+        return None if view.state.lens is None else view.state.lens.reading
+
+    def numbers(self, view: View) -> tuple[Table, ...]:
+        """What each depth would answer at each position."""
+        opened = view.state.lens
+        lens = None if opened is None else opened.lens
+        return () if opened is None or lens is None else lens_tables(opened.reading, lens)
+
+    def figures(self) -> tuple[Figure, ...]:
+        """The probabilities of the cell under the pointer, else of the current one."""
+        cell, table = self.grid.pointed_cell, self._table
+        if cell is None or table is None:
+            return ()
+        lens = table.lens
+        return (
+            Figure("top token's probability", exact(lens.top_probability[cell])),
+            Figure("followed token's probability", exact(lens.target_probability[cell])),
+            Figure("followed token's rank", str(lens.target_rank[cell] + 1)),
+        )
 
     # Drawing
 

@@ -1,16 +1,20 @@
 """What each token of the text cost the model, and what that comes to."""
 
+from math import isnan
 from typing import ClassVar
 
 from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QPushButton, QVBoxLayout
 
-from engine.loss import LossSummary, worst_first
+from engine.loss import LossSummary, bits, probabilities, worst_first
 from engine.reading import Reading
+from gui.numbers import Table
 from gui.panels.absence import absence
-from gui.panels.base import Panel
+from gui.panels.base import Figure, Panel
 from gui.panels.cache import counted
+from gui.tables import loss_tables
 from gui.theme import Theme
 from gui.view import View
+from gui.widgets.arithmetic_stages import exact
 from gui.widgets.fitting_label import FittingLabel, font_of
 from gui.widgets.loss_rows import LossLines, LossRows
 from gui.widgets.wrapping_label import WrappingLabel
@@ -47,6 +51,7 @@ class LossPanel(Panel):
         self.count = FittingLabel()
         self._place()
         self.setFocusProxy(self.rows)
+        self.copy_by_key(self.rows)
         self.rows.chosen.connect(self._select)
         self.orders.idClicked.connect(lambda index: self.rows.set_sorted(bool(index)))
 
@@ -63,6 +68,27 @@ class LossPanel(Panel):
             self._show_reading(view, reading)
         predicted = None if view.query is None else view.query + 1
         self.rows.set_predicted(predicted)
+
+    def numbers(self, view: View) -> tuple[Table, ...]:
+        """What every token cost, and the means."""
+        reading = view.reading
+        return () if reading is None else loss_tables(reading, summary_of(reading))
+
+    def figures(self) -> tuple[Figure, ...]:
+        """The loss of the token under the pointer, else of the current one."""
+        reading = self._drawn.reading if self._drawn else None
+        position = self.rows.pointed_position
+        if reading is None or position is None or position >= reading.n_tokens:
+            return ()
+        nats = reading.session.loss[position : position + 1]
+        if isnan(nats[0]):
+            return ()
+        return (
+            Figure("loss in nats", exact(nats[0])),
+            Figure("loss in bits", exact(bits(nats)[0])),
+            Figure("probability", exact(probabilities(nats)[0])),
+            Figure("rank", str(reading.session.rank[position] + 1)),
+        )
 
     # Drawing
 

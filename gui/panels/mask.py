@@ -19,9 +19,11 @@ from engine.conditions import Conditions
 from engine.errors import ConfigError
 from engine.reading import Reading
 from gui.mask_memory import MaskMemory, TopCandidate, causal, mean_loss, top_candidate
+from gui.numbers import Table
 from gui.panels.absence import absence
 from gui.panels.base import Panel
 from gui.state import MaskChoice
+from gui.tables import mask_tables
 from gui.theme import Theme
 from gui.view import View
 from gui.widgets.candidate_text import percent, token_label
@@ -95,6 +97,14 @@ class MaskPanel(Panel):
         parts = (self.explanation, self.note, self.loss, self.loss_caption, self.top, self.others)
         said = " ".join(label.text() for label in parts if not label.isHidden())
         self.setAccessibleDescription(f"{self.help} {said}")
+
+    def numbers(self, view: View) -> tuple[Table, ...]:
+        """The mean losses that the text had under its masks, this one's last."""
+        reading = view.reading
+        loss = None if reading is None else mean_loss(reading)
+        if reading is None or loss is None:
+            return ()
+        return mask_tables({**self._memory.others(reading), reading.conditions: loss})
 
     # Controls
 

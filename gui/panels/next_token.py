@@ -7,10 +7,13 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QPushButton, QVBoxLayout
 
 from engine.reading import Reading
+from gui.numbers import Table
 from gui.panels.absence import absence
-from gui.panels.base import Panel
+from gui.panels.base import Figure, Panel
+from gui.tables import candidate_tables
 from gui.theme import Theme
 from gui.view import View
+from gui.widgets.arithmetic_stages import exact
 from gui.widgets.candidate_bars import CandidateBars, Columns
 from gui.widgets.candidate_text import Candidates, cross_entropy, percent
 from gui.widgets.fitting_label import FittingLabel, font_of
@@ -52,6 +55,7 @@ class NextTokenPanel(Panel):
         self._candidates: Candidates | None = None
         self._place()
         self.setFocusProxy(self.bars)
+        self.copy_by_key(self.bars)
         self.bars.chosen.connect(self._choose)
         self.bars.pointed.connect(self._explain)
         self.sampling.changed.connect(lambda sampling: self.wish(SetSampling(sampling)))
@@ -76,6 +80,24 @@ class NextTokenPanel(Panel):
         """Give the arithmetic's place to the bars where there is little."""
         super().resizeEvent(event)
         self._share_height()
+
+    def numbers(self, view: View) -> tuple[Table, ...]:
+        """Every stage of every token of the vocabulary."""
+        reading = view.reading
+        stages = None if reading is None else reading.stages
+        return () if reading is None or stages is None else candidate_tables(reading, stages)
+
+    def figures(self) -> tuple[Figure, ...]:
+        """The probability and the logit of the pointed row, else of the current one."""
+        candidates, token_id = self._candidates, self.bars.pointed_id
+        if candidates is None or token_id is None:
+            return ()
+        stages = candidates.stages
+        return (
+            Figure("probability", exact(stages.probs[token_id])),
+            Figure("plain softmax", exact(stages.plain_probs[token_id])),
+            Figure("logit", exact(stages.logits[token_id])),
+        )
 
     # Drawing
 

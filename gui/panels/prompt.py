@@ -7,7 +7,9 @@ from PySide6.QtCore import QEvent, QObject, Qt
 from PySide6.QtGui import QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QSplitter, QVBoxLayout
 
+from gui.numbers import Table
 from gui.panels.base import Panel
+from gui.tables import prompt_tables
 from gui.theme import lookup_table
 from gui.view import View
 from gui.widgets.prompt_edit import PromptEdit, TokenState
@@ -77,6 +79,10 @@ class PromptPanel(Panel):
             event.ignore()
             return True
         return super().eventFilter(watched, event)
+
+    def numbers(self, view: View) -> tuple[Table, ...]:
+        """The tokens of the text."""
+        return prompt_tables(view.reading) if view.reading is not None else ()
 
     def draw(self, view: View, previous: View | None) -> None:
         """Text, tokens, losses, the selected row, and a flash on what was recomputed."""

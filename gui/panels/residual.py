@@ -9,9 +9,11 @@ from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QPushButton, QVBoxLayou
 from engine.reading import Reading
 from engine.residual import Stream, next_token
 from engine.sampling import Stages
+from gui.numbers import Table
 from gui.panels.absence import absence
-from gui.panels.base import AskingPanel
+from gui.panels.base import AskingPanel, Figure
 from gui.state import Followed, OpenedResidual
+from gui.tables import residual_tables
 from gui.theme import Theme
 from gui.view import View
 from gui.widgets.arithmetic_stages import exact
@@ -119,6 +121,24 @@ class ResidualPanel(AskingPanel):
         """Give the sentences' place to the rows where there is little."""
         super().resizeEvent(event)
         self.told.set_max_lines(1 if self.height() < _LOW * self.fontInfo().pixelSize() else 2)
+
+    def reading_of(self, view: View) -> Reading | None:
+        """The reading that the residual was asked for, which may be older."""
+        return None if view.state.residual is None else view.state.residual.reading
+
+    def numbers(self, view: View) -> tuple[Table, ...]:
+        """What each part of each layer added."""
+        opened = view.state.residual
+        if opened is None or opened.stream is None:
+            return ()
+        return residual_tables(opened.stream, opened.attribution)
+
+    def figures(self) -> tuple[Figure, ...]:
+        """The numbers of the row under the pointer, else of the current one."""
+        row = self.view.pointed_row()
+        known = (("length", "length"), ("cosine", "cosine"), ("share", "share of the logit"))
+        values = [(said, getattr(row, name, None)) for name, said in known]
+        return tuple(Figure(said, exact(value)) for said, value in values if value is not None)
 
     # Drawing
 

@@ -133,25 +133,37 @@ class ArcView(HeadView):
     # what stays
 
     def _draw(self) -> None:
-        places, theme = self._places, self._theme
+        self._linked_query, self._named_key = self._chosen_query(), self._key
+        self._draw_pixels()
+        with QPainter(self._canvas.image) as painter:
+            self._draw_lines(painter)
+
+    def _draw_pixels(self) -> None:
+        self._canvas.pixels.fill(packed(self._theme.surface))
+        levels = self._linked_levels()
+        if self._places is not None and len(levels):
+            self._draw_rail(self._places.rail, levels)
+
+    def _draw_lines(self, painter: QPainter) -> None:
+        places, query, levels = self._places, self._linked_query, self._linked_levels()
         if places is None:
             return
-        self._canvas.pixels.fill(packed(theme.surface))
-        query = self._chosen_query()
-        self._linked_query, self._named_key = query, self._key
-        levels: NDArray[np.uint8] = np.zeros(0, np.uint8)
+        self._draw_titles(painter, places)
+        places.queries.draw(painter, self._theme.text)
+        self._draw_keys(painter, places, levels)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         if query is not None:
-            levels = self._levels(query, query + 1)[0]
-            if self._leave_first_out:
-                levels[0] = MASKED
-            self._draw_rail(places.rail, levels)
-        with QPainter(self._canvas.image) as painter:
-            self._draw_titles(painter, places)
-            places.queries.draw(painter, theme.text)
-            self._draw_keys(painter, places, levels)
-            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-            if query is not None:
-                self._draw_links(painter, places, query, levels)
+            self._draw_links(painter, places, query, levels)
+
+    def _linked_levels(self) -> NDArray[np.uint8]:
+        """The indices of the colours of the linked query's row [S]; none without one."""
+        query = self._linked_query
+        if query is None:
+            return np.zeros(0, np.uint8)
+        levels: NDArray[np.uint8] = self._levels(query, query + 1)[0]
+        if self._leave_first_out:
+            levels[0] = MASKED
+        return levels
 
     def _draw_titles(self, painter: QPainter, places: _Places) -> None:
         axis, theme = self._axis, self._theme

@@ -23,6 +23,7 @@ from gui.theme import LIGHT, Theme
 from gui.widgets.candidate_columns import Span, bar_columns, stage_columns
 from gui.widgets.candidate_text import Candidates, number, percent, probability
 from gui.widgets.lettering import CENTRE, LEFT, RIGHT, Lettering
+from gui.widgets.pixels import cover
 from gui.widgets.scales import round_top
 
 Columns = Literal["bars", "stages"]
@@ -291,14 +292,13 @@ class CandidateBars(QAbstractScrollArea):
                 return
             if self._is_stale:
                 painter.setOpacity(_STALE)
-            self._paint_header(painter)
-            painter.setClipRect(self.viewport().rect().adjusted(0, self._header_height(), 0, 0))
             rows = self.rows_in_sight()
             place = self.row_place(rows.start)
             for row in rows:
                 if event.rect().intersects(place.toRect()):
                     self._paint_row(painter, row, place)
                 place = place.translated(0, self._row_height)
+            self._paint_header(painter)
 
     # Moving
 
@@ -450,8 +450,11 @@ class CandidateBars(QAbstractScrollArea):
     # Drawing
 
     def _paint_header(self, painter: QPainter) -> None:
-        painter.setPen(QColor(self._theme.text_dim))
+        """Draw the header, over what of a row has scrolled under it."""
         height = self._header_height()
+        ground = QRectF(0, 0, self.viewport().width(), height)
+        cover(painter, ground, self._theme.surface)
+        painter.setPen(QColor(self._theme.text_dim))
         for cell in self._header_cells():
             cell.draw(painter, self._axis, height / 2)
         painter.setPen(QColor(self._theme.line))

@@ -22,7 +22,16 @@ from gui.theme import LIGHT, Theme, lookup_table
 from gui.widgets.atlas_layout import SMALLEST, AtlasLayout, Room
 from gui.widgets.legend import hatch_period
 from gui.widgets.lettering import CENTRE, LEFT, RIGHT, Lettering, every
-from gui.widgets.pixels import Canvas, Spans, hatched, packed, pool, spans, strokes
+from gui.widgets.pixels import (
+    Canvas,
+    Spans,
+    hatched,
+    keeps_lines,
+    packed,
+    pool,
+    spans,
+    strokes,
+)
 from gui.widgets.scales import tone_table
 
 Head = tuple[int, int]  # layer, head
@@ -192,6 +201,11 @@ class HeadAtlas(QAbstractScrollArea):
         )
         return None if at is None else self._head_of(at)
 
+    @property
+    def pointed_head(self) -> Head | None:
+        """The head under the pointer."""
+        return self._hovered
+
     def sizeHint(self) -> QSize:
         """Room for a dozen layers and heads."""
         return QSize(32, 32) * self._theme.font_axis
@@ -262,10 +276,7 @@ class HeadAtlas(QAbstractScrollArea):
             )
             with QPainter(self._canvas.image) as painter:
                 self._draw_places(painter, layout)
-                if self._order is None:
-                    self._draw_edges(painter, layout)
-                else:
-                    self._draw_captions(painter, layout)
+                self._draw_letters(painter, layout)
 
     def _fitted(self, size: QSize, ratio: float) -> AtlasLayout:
         theme, axis = self._theme, self._axis
@@ -336,6 +347,29 @@ class HeadAtlas(QAbstractScrollArea):
             side = layout.box / ratio
             place = QRectF(x / ratio, y / ratio, side, side).adjusted(-pixel, -pixel, pixel, pixel)
             painter.fillRect(place, QColor(self._theme.line))
+
+    def _draw_letters(self, painter: QPainter, layout: AtlasLayout) -> None:
+        if self._order is None:
+            self._draw_edges(painter, layout)
+        else:
+            self._draw_captions(painter, layout)
+
+    def _draw_sharp(self, painter: QPainter, layout: AtlasLayout) -> None:
+        """Draw only the thumbnails as pixels, for a device on which letters can stay sharp."""
+        shown = self._canvas
+        self._canvas = Canvas(shown.image.width(), shown.image.height(), shown.ratio)
+        self._canvas.pixels.fill(packed(self._theme.surface))
+        with QPainter(self._canvas.image) as pixels:
+            self._draw_places(pixels, layout)
+        self._changed = None
+        self._paint_heads()
+        self._changed = (0, 0)
+        painter.save()
+        painter.translate(self._moved())
+        painter.drawImage(0, 0, self._canvas.image)
+        self._canvas = shown
+        self._draw_letters(painter, layout)
+        painter.restore()
 
     def _draw_edges(self, painter: QPainter, layout: AtlasLayout) -> None:
         axis, ratio = self._axis, self._canvas.ratio
@@ -470,7 +504,10 @@ class HeadAtlas(QAbstractScrollArea):
             if self._sentence or not self._peaks.size:
                 self._draw_sentence(painter)
                 return
-            self._canvas.show(painter, event.region(), self._moved())
+            if self._layout is not None and keeps_lines(painter):
+                self._draw_sharp(painter, self._layout)
+            else:
+                self._canvas.show(painter, event.region(), self._moved())
             if self._is_stale:
                 veil = QColor(theme.surface)
                 veil.setAlphaF(0.55)

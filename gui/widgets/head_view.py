@@ -19,7 +19,7 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 from gui.theme import LIGHT, Theme, lookup_table
 from gui.widgets.legend import Legend
 from gui.widgets.lettering import Lettering, quoted
-from gui.widgets.pixels import Canvas, hatched, packed
+from gui.widgets.pixels import Canvas, hatched, keeps_lines, packed
 from gui.widgets.scales import Extent, WeightScale, colour_table, exact, levels
 
 QUERY_AXIS, KEY_AXIS = "query (who looks)", "key (at whom)"
@@ -31,9 +31,10 @@ Cell = tuple[int, int]
 class HeadView(QWidget):
     """One head's weights [T, S], the selected cell, and the picture of them.
 
-    A subclass lays the picture out (`_lay_out`), draws it (`_draw`), draws the selection on a
-    copy (`_draw_selection`) and what follows the pointer over that, again and again
-    (`_draw_hover`). Nothing is drawn before it is shown.
+    A subclass lays the picture out (`_lay_out`), draws it (`_draw`: its pixels, `_draw_pixels`,
+    and what is written and drawn around them, `_draw_lines`), draws the selection on a copy
+    (`_draw_selection`) and what follows the pointer over that, again and again (`_draw_hover`).
+    Nothing is drawn before it is shown.
     """
 
     cell_hovered = Signal(int, int)  # query, key
@@ -149,6 +150,13 @@ class HeadView(QWidget):
     def _draw(self) -> None:
         raise NotImplementedError
 
+    def _draw_pixels(self) -> None:
+        """Fill the whole canvas anew, without any letter."""
+        raise NotImplementedError
+
+    def _draw_lines(self, painter: QPainter) -> None:
+        raise NotImplementedError
+
     def _draw_selection(self, painter: QPainter) -> None:
         raise NotImplementedError
 
@@ -169,8 +177,8 @@ class HeadView(QWidget):
         return self._weights.size == 0
 
     @property
-    def _shown_cell(self) -> Cell | None:
-        """The cell that the sentence on top is about."""
+    def shown_cell(self) -> Cell | None:
+        """The cell that the sentence on top is about: the hovered one, else the selected one."""
         if self._hovered is not None:
             return self._hovered
         if self._query is None or self._key is None or not self._has(self._query, self._key):
@@ -214,17 +222,22 @@ class HeadView(QWidget):
             self._is_laid_out = False
         self.update()
 
+    def _size_in_pixels(self) -> tuple[int, int, float]:
+        """Width, height and the ratio to logical pixels."""
+        ratio = self.devicePixelRatioF()
+        return round(self.width() * ratio), round(self.height() * ratio), ratio
+
     def _prepare(self) -> None:
         """Bring layout and canvas up to date."""
-        ratio = self.devicePixelRatioF()
-        size = (round(self.width() * ratio), round(self.height() * ratio))
-        if not self._canvas.fits(*size, ratio):
-            self._canvas, self._marked_canvas = Canvas(*size, ratio), Canvas(*size, ratio)
+        size = self._size_in_pixels()
+        if not self._canvas.fits(*size):
+            self._canvas, self._marked_canvas = Canvas(*size), Canvas(*size)
             self._is_laid_out = self._is_drawn = self._is_marked = False
         if self._is_drawn:
             return
         if self._is_empty:
-            self._draw_sentence()
+            with QPainter(self._canvas.image) as painter:
+                self._draw_sentence(painter)
         else:
             if not self._is_laid_out:
                 self._lay_out()
@@ -239,6 +252,20 @@ class HeadView(QWidget):
             with QPainter(self._marked_canvas.image) as painter:
                 self._draw_marks(painter)
             self._is_marked = True
+
+    def _draw_sharp(self, painter: QPainter) -> None:
+        """Draw only the cells as pixels, for a device on which all else can stay sharp."""
+        if self._is_empty:
+            self._draw_sentence(painter)
+            return
+        shown, self._canvas = self._canvas, Canvas(*self._size_in_pixels())
+        self._draw_pixels()
+        painter.drawImage(0, 0, self._canvas.image)
+        self._canvas = shown
+        painter.save()
+        self._draw_lines(painter)
+        painter.restore()
+        self._draw_marks(painter)
 
     def _draw_marks(self, painter: QPainter) -> None:
         if self._is_stale:
@@ -292,17 +319,14 @@ class HeadView(QWidget):
         table = colour_table(colours, packed(theme.masked), packed(theme.bad))
         self._table = hatched(table, packed(theme.hatch))
 
-    def _draw_sentence(self) -> None:
+    def _draw_sentence(self, painter: QPainter) -> None:
         theme = self._theme
-        self._canvas.pixels.fill(packed(theme.surface))
-        with QPainter(self._canvas.image) as painter:
-            painter.setFont(self._body.font)
-            painter.setPen(QColor(theme.text_dim))
-            place = QRectF(self.rect()).adjusted(
-                *(4 * theme.unit * side for side in (1, 1, -1, -1))
-            )
-            flags = Qt.TextFlag.TextWordWrap | Qt.AlignmentFlag.AlignCenter
-            painter.drawText(place, int(flags), self._sentence)
+        painter.fillRect(self.rect(), QColor(theme.surface))
+        painter.setFont(self._body.font)
+        painter.setPen(QColor(theme.text_dim))
+        place = QRectF(self.rect()).adjusted(*(4 * theme.unit * side for side in (1, 1, -1, -1)))
+        flags = Qt.TextFlag.TextWordWrap | Qt.AlignmentFlag.AlignCenter
+        painter.drawText(place, int(flags), self._sentence)
 
     # Qt's
 
@@ -311,14 +335,16 @@ class HeadView(QWidget):
         self._prepare()
         theme = self._theme
         with QPainter(self) as painter:
-            if self._hovered is None and not self._is_marked:  # no pointer to be quick for
+            if keeps_lines(painter):
+                self._draw_sharp(painter)
+            elif self._hovered is None and not self._is_marked:  # no pointer to be quick for
                 self._canvas.show(painter, event.region())
                 self._draw_marks(painter)
             else:
                 self._mark()
                 self._marked_canvas.show(painter, event.region())
             if not self._is_empty:
-                cell = self._shown_cell
+                cell = self.shown_cell
                 painter.setPen(QColor(theme.text if cell else theme.text_dim))
                 self._body.draw_long(painter, self._header(), self._headline(cell))
                 if self._hovered is not None:

@@ -23,7 +23,7 @@ from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QWidget
 from gui.theme import LIGHT, Theme
 from gui.widgets.lens_text import LensTable
 from gui.widgets.lettering import CENTRE, LEFT, RIGHT, Lettering, every
-from gui.widgets.pixels import packed, pool, spans
+from gui.widgets.pixels import cover, packed, pool, sides, spans
 
 DEPTH_AXIS = "after ↓"
 LEGEND = ("probability of the top token", "top token's p", "p")
@@ -304,18 +304,23 @@ class LensGrid(QAbstractScrollArea):
                 flags = Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap
                 painter.drawText(area, int(flags), self._sentence)
                 return
-            self._paint_legend(painter, area)
             if self._is_stale:
                 painter.setOpacity(_STALE)
-            self._paint_depths(painter, table)
-            self._paint_tokens(painter, table)
             p = self._places
-            painter.setClipRect(QRectF(p.left - 1, p.top - 1, p.width + 2, p.height + 2))
+            cells = QRectF(p.left - 1, p.top - 1, p.width + 2, p.height + 2)
+            painter.setClipRect(cells)
             if self._is_lettered():
                 self._paint_cells(painter)
             else:
                 self._paint_overview(painter)
             self._paint_marks(painter, table)
+            painter.setClipping(False)
+            for side in sides(area, cells):  # of cells that are scrolled, or marked, beyond them
+                cover(painter, side, theme.surface)
+            self._paint_depths(painter, table)
+            self._paint_tokens(painter, table)
+            painter.setOpacity(1.0)
+            self._paint_legend(painter, area)
 
     # Moving
 

@@ -26,6 +26,7 @@ from gui.theme import LIGHT, Theme, lookup_table
 from gui.widgets.candidate_columns import Span
 from gui.widgets.candidate_text import percent
 from gui.widgets.lettering import LEFT, RIGHT, Lettering
+from gui.widgets.pixels import cover
 from gui.widgets.token_text import describe, speak
 
 NO_LOSS = "no loss: nothing predicts it"
@@ -188,6 +189,11 @@ class LossRows(QAbstractScrollArea):
         return self.position_of(self._current) if self._lines and len(self._lines) else None
 
     @property
+    def pointed_position(self) -> int | None:
+        """The token under the pointer, else the current one."""
+        return self.current_position if self._hovered is None else self.position_of(self._hovered)
+
+    @property
     def scale_top(self) -> float:
         """The loss in nats at the right end of the bars: a whole number."""
         return self._top
@@ -338,11 +344,10 @@ class LossRows(QAbstractScrollArea):
                 return
             if self._is_stale:
                 painter.setOpacity(_STALE)
-            self._paint_header(painter)
-            painter.setClipRect(area.adjusted(0, self._header_height(), 0, 0))
             for row in self.rows_in_sight():
                 if event.rect().intersects(self.row_place(row).toAlignedRect()):
                     self._paint_row(painter, row)
+            self._paint_header(painter)
 
     # Moving
 
@@ -489,7 +494,9 @@ class LossRows(QAbstractScrollArea):
     # Drawing
 
     def _paint_header(self, painter: QPainter) -> None:
+        """Draw the header, over what of a row has scrolled under it."""
         height, width = self._header_height(), self.viewport().width()
+        cover(painter, QRectF(0, 0, width, height), self._theme.surface)
         painter.setPen(QColor(self._theme.text_dim))
         for text, span, align in self._header_cells():
             place = QRectF(span.left, 0, span.width, height)

@@ -227,16 +227,33 @@ class MatrixView(HeadView):
             self._blank_beyond(g)
         self._draw_cells(kept.tokens)
         with QPainter(self._canvas.image) as painter:
-            if self._leave_first_out:
-                self._draw_left_out_column(painter)
-            self._draw_numbers(painter)
+            self._draw_on_cells(painter)
             if is_fresh:
-                axes.draw_frame(painter)
-                self._draw_legend(painter, self._places)
+                self._draw_around(painter)
             else:
                 axes.blank_labels(painter, kept.labels)
             axes.draw_labels(painter, kept.labels)
         self._ground, self._kept = ground, _Kept(*self._weights.shape)
+
+    def _draw_pixels(self) -> None:
+        self._canvas.pixels.fill(packed(self._theme.surface))
+        self._draw_cells(0)
+
+    def _draw_lines(self, painter: QPainter) -> None:
+        if self._axes is not None:
+            self._draw_on_cells(painter)
+            self._draw_around(painter)
+            self._axes.draw_labels(painter, 0)
+
+    def _draw_on_cells(self, painter: QPainter) -> None:
+        if self._leave_first_out:
+            self._draw_left_out_column(painter)
+        self._draw_numbers(painter)
+
+    def _draw_around(self, painter: QPainter) -> None:
+        if self._axes is not None and self._places is not None:
+            self._axes.draw_frame(painter)
+            self._draw_legend(painter, self._places)
 
     def _blank_beyond(self, g: MatrixGeometry) -> None:
         """Clear the room that is without cells, where there may have been some."""

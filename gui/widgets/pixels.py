@@ -7,8 +7,8 @@ from typing import TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QPoint, QRect
-from PySide6.QtGui import QImage, QPainter, QRegion
+from PySide6.QtCore import QPoint, QPointF, QRect, QRectF
+from PySide6.QtGui import QColor, QImage, QPaintEngine, QPainter, QRegion
 
 _BAND = 1 << 15  # pixels whose indices stay in the processor's cache
 _ROUNDING = 1e-9  # of the quotient of two whole numbers
@@ -104,6 +104,30 @@ def colour(
 def packed(colour: str) -> int:
     """A theme's #RRGGBB as 0xFFRRGGBB."""
     return 0xFF000000 | int(colour.removeprefix("#"), 16)
+
+
+def keeps_lines(painter: QPainter) -> bool:
+    """Whether what is painted stays lines and letters, as in SVG and PDF, not pixels."""
+    kinds = (QPaintEngine.Type.SVG, QPaintEngine.Type.Pdf)
+    return painter.paintEngine().type() in kinds
+
+
+def cover(painter: QPainter, place: QRectF, colour: str) -> None:
+    """Hide what was painted at a place, in whatever opacity; SVG as Qt writes it has no clip."""
+    opacity = painter.opacity()
+    painter.setOpacity(1.0)
+    painter.fillRect(place, QColor(colour))
+    painter.setOpacity(opacity)
+
+
+def sides(outer: QRectF, inner: QRectF) -> tuple[QRectF, QRectF, QRectF, QRectF]:
+    """What an area has above, below, left and right of a place in it."""
+    return (
+        QRectF(outer.topLeft(), QPointF(outer.right(), inner.top())),
+        QRectF(QPointF(outer.left(), inner.bottom()), outer.bottomRight()),
+        QRectF(QPointF(outer.left(), inner.top()), inner.bottomLeft()),
+        QRectF(inner.topRight(), QPointF(outer.right(), inner.bottom())),
+    )
 
 
 class Canvas:

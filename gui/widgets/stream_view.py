@@ -407,15 +407,16 @@ class StreamView(QAbstractScrollArea):
                 painter.drawText(area, int(flags), self._sentence)
                 return
             painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-            self._paint_header(painter, table)
             if self._is_stale:
                 painter.setOpacity(_STALE)
-            painter.setClipRect(area.adjusted(0, self._top, 0, 0))
             offset = self._top - self.verticalScrollBar().value()
             for placed in self._placed:
                 place = QRectF(0, placed.top + offset, area.width(), placed.height)
                 if place.bottom() >= self._top and place.top() <= area.bottom():
                     self._paint_row(painter, placed.row, place, table)
+            painter.setOpacity(1.0)
+            painter.fillRect(QRectF(0, 0, area.width(), self._top), QColor(theme.surface))
+            self._paint_header(painter, table)
 
     def _paint_header(self, painter: QPainter, table: StreamTable) -> None:
         """What each column is, and how far its bars reach."""

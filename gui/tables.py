@@ -1,0 +1,283 @@
+"""From what panels show to tables of numbers: the very arrays of the readings; no Qt."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.cell import CellArithmetic
+from engine.conditions import Conditions
+from engine.lens import Lens
+from engine.loss import LossSummary, bits, probabilities
+from engine.reading import CacheCheck, Reading
+from engine.residual import Added, Attribution, Stream
+from engine.sampling import Stages
+from gui.numbers import Column, Table, token_columns, vocabulary_columns
+from gui.stamp import conditions_said
+
+_NOTHING = float("nan")
+
+
+def _read(reading: Reading) -> dict[str, Column]:
+    """The tokens that the model has read, by position [S]."""
+    tokens = reading.document.tokens[reading.n_fallen : reading.cursor]
+    return {
+        "position": np.arange(len(tokens)),
+        **token_columns(reading.session.token_ids, tokens),
+    }
+
+
+def head_tables(reading: Reading) -> tuple[Table, ...]:
+    """One head: a row for each query, a column for each key."""
+    focus = reading.focus
+    keys = [f"on key {key}" for key in range(focus.weights.shape[1])]
+    queries = _read(reading)
+    return (
+        Table("weights", {**queries, "weight": focus.weights}, {"weight": keys}),
+        Table(
+            "mask",
+            {"position": queries["position"], "visible": focus.visible},
+            {"visible": keys},
+        ),
+    )
+
+
+def heads_tables(reading: Reading) -> tuple[Table, ...]:
+    """All heads: their roles, and their thumbnails in the 8 bits in which they are kept.
+
+    A value of a thumbnail is round(255 · √(largest weight in the bin)).
+    """
+    config, thumbnails = reading.info.config, reading.thumbnails
+    layer, head = np.indices((config.n_layer, config.n_head)).reshape(2, -1)
+    names = [reading.roles.name(*at) or "mixed" for at in zip(layer, head, strict=True)]
+    scores: dict[str, Column] = {
+        role: score.ravel() for role, score in reading.roles.scores.items()
+    }
+    peaks = thumbnails.peaks.copy()
+    np.maximum(peaks[..., 0], thumbnails.first, out=peaks[..., 0])
+    n_bins = peaks.shape[2]
+    at = np.indices(peaks.shape[:3]).reshape(3, -1)
+    first = np.arange(n_bins) * thumbnails.bin_size
+    rows = {"layer": at[0], "head": at[1], "first_query": first[at[2]]}
+    return (
+        Table("roles", {"layer": layer, "head": head, "role": names, **scores}),
+        Table(
+            "thumbnails",
+            {**rows, "peak": peaks.reshape(-1, n_bins)},
+            {"peak": [f"from key {key} on" for key in first]},
+        ),
+    )
+
+
+def candidate_tables(reading: Reading, stages: Stages) -> tuple[Table, ...]:
+    """What could follow: the whole vocabulary, from the most to the least probable."""
+    order = stages.order
+    columns: dict[str, Column] = {
+        "rank": np.arange(1, len(order) + 1),
+        **vocabulary_columns(order, reading.info.vocabulary, "token"),
+        "logit": stages.logits[order],
+        "plain_softmax": stages.plain_probs[order],
+        "after_temperature": stages.scaled_probs[order],
+        "in_top_k": stages.in_top_k[order],
+        "in_top_p": stages.in_top_p[order],
+        "probability": stages.probs[order],
+    }
+    return (Table("candidates", columns),)
+
+
+def loss_tables(reading: Reading, summary: LossSummary) -> tuple[Table, ...]:
+    """What each token cost; the first has no loss (nan) and no rank (0)."""
+    loss = reading.session.loss
+    has_loss = ~np.isnan(loss)
+    columns = {
+        **_read(reading),
+        "nats": loss,
+        "bits": bits(loss),
+        "probability": probabilities(loss),
+        "rank": np.where(has_loss, reading.session.rank + 1, 0),
+    }
+    whole = {
+        "tokens": summary.n_tokens,
+        "characters": summary.n_characters,
+        "nats_per_token": summary.mean,
+        "bits_per_token": summary.bits_per_token,
+        "perplexity": summary.perplexity,
+        "nats_per_character": summary.nats_per_character,
+        "bits_per_character": summary.bits_per_character,
+    }
+    return Table("tokens", columns), _one_row("text", whole)
+
+
+def lens_tables(reading: Reading, lens: Lens) -> tuple[Table, ...]:
+    """What each depth would answer: a row for each position, columns for each depth."""
+    vocabulary = reading.info.vocabulary
+    depths = ["embedding", *(f"layer {layer}" for layer in range(lens.n_layer))]
+    text = vocabulary_columns(lens.top.T.ravel(), vocabulary, "top")["top"]
+    by_depth = {
+        "top_id": lens.top.T,
+        "top": np.array(text, np.str_).reshape(lens.top.T.shape),
+        "top_probability": lens.top_probability.T,
+        "target_probability": lens.target_probability.T,
+        "target_rank": lens.target_rank.T + 1,
+    }
+    columns = {
+        **_read(reading),
+        **vocabulary_columns(lens.target, vocabulary, "target"),
+        "target_follows": lens.follows,
+        **by_depth,
+    }
+    return (Table("lens", columns, dict.fromkeys(by_depth, depths)),)
+
+
+def residual_tables(stream: Stream, shares: Attribution | None) -> tuple[Table, ...]:
+    """What each part added: its length, its cosine with the end, its share of the logit.
+
+    Layer and head are −1 where a part has none; what a part has not is nan.
+    """
+    rows: list[tuple[str, int, int, float, float, float]] = []
+
+    def add(part: str, added: Added, layer: int = -1, head: int = -1, name: str = "") -> None:
+        at = tuple(each for each in (layer, head) if each >= 0)
+        share = getattr(shares, name or part, None)
+        share = _NOTHING if share is None else float(np.asarray(share)[at])
+        rows.append((part, layer, head, float(added.lengths[at]), float(added.cosines[at]), share))
+
+    add("token", stream.token)
+    if stream.place is not None:
+        add("position", stream.place, name="place")
+    for layer in range(stream.n_layer):
+        for head in range(stream.n_head):
+            add("head", stream.heads, layer, head, "heads")
+        if stream.bias is not None:
+            add("attention bias", stream.bias, layer, name="bias")
+        add("attention", stream.attention, layer)
+        add("mlp", stream.mlp, layer)
+    for layer, (length, cosine) in enumerate(
+        zip(stream.residual.lengths[1:], stream.residual.cosines[1:], strict=True)
+    ):
+        rows.append(("residual after", layer, -1, float(length), float(cosine), _NOTHING))
+    if shares is not None and shares.norm_bias is not None:
+        rows.append(("final norm bias", -1, -1, _NOTHING, _NOTHING, shares.norm_bias))
+    part, layers, heads, *figures = zip(*rows, strict=True)
+    columns: dict[str, Column] = {"part": part, "layer": np.array(layers), "head": np.array(heads)}
+    names = ("length", "cosine", "share_of_logit")
+    columns |= {name: np.array(each) for name, each in zip(names, figures, strict=True)}
+    tables = [Table("parts", columns)]
+    if shares is not None:
+        whole = {
+            "token_id": shares.token_id,
+            "sum": shares.total,
+            "sum_after_cap": shares.bent,
+            "logit": shares.logit,
+        }
+        tables.append(_one_row("logit", whole))
+    return tuple(tables)
+
+
+def cell_tables(reading: Reading, cell: CellArithmetic) -> tuple[Table, ...]:
+    """One weight: its numbers, its features, the whole row, and what reached the residual."""
+    whole = {
+        "layer": cell.layer,
+        "head": cell.head,
+        "query": cell.query,
+        "key": cell.key,
+        "dot": cell.dot,
+        "scale": cell.scale,
+        "scaled": cell.scaled,
+        "after_cap": cell.bent,
+        "alibi": cell.lowering,
+        "score": cell.score,
+        "row_maximum": cell.row_maximum,
+        "row_sum": cell.row_sum,
+        "weight": cell.weight,
+        "difference": cell.difference,
+        "length_added": cell.length,
+        "cosine_with_final": _NOTHING if cell.cosine is None else cell.cosine,
+    }
+    features: dict[str, Column] = {
+        "feature": np.arange(len(cell.q)),
+        "q": cell.q,
+        "k": cell.k,
+        "product": cell.products,
+        "mix": cell.mix,
+    }
+    row: dict[str, Column] = {
+        **_read(reading),
+        "visible": cell.visible,
+        "score": cell.scores,
+        "exponential": cell.exponentials,
+        "weight": cell.weights,
+        "weight_shown": cell.shown,
+        "v": cell.values,
+    }
+    names = [f"feature {feature}" for feature in range(len(cell.q))]
+    added: dict[str, Column] = {
+        "component": np.arange(len(cell.contribution)),
+        "added": cell.contribution,
+    }
+    return (
+        _one_row("cell", whole),
+        Table("features", features),
+        Table("row", row, {"v": names}),
+        Table("residual", added),
+    )
+
+
+def pass_tables(reading: Reading) -> tuple[Table, ...]:
+    """Every pass so far: what it computed, what the cache held after it, how long it took."""
+    stats = reading.stats
+    columns: dict[str, Column] = {
+        "pass": np.arange(1, len(stats) + 1),
+        "tokens": np.array([each.n_tokens for each in stats], np.int64),
+        "rows_computed": np.array([each.n_computed for each in stats], np.int64),
+        "rows_kept": np.array([each.n_kept for each in stats], np.int64),
+        "seconds": np.array([each.seconds for each in stats], np.float64),
+        "cache_bytes": np.array([each.cache_bytes for each in stats], np.int64),
+        "cache_on": np.array([each.cached for each in stats], np.bool_),
+        "reason": [each.reason for each in stats],
+    }
+    return (Table("passes", columns),)
+
+
+def mask_tables(losses: dict[Conditions, float]) -> tuple[Table, ...]:
+    """The mean losses that the text had, each under its mask."""
+    columns: dict[str, Column] = {
+        "conditions": [conditions_said(each) for each in losses],
+        "nats_per_token": np.array(list(losses.values()), np.float64),
+    }
+    return (Table("mean_loss", columns),)
+
+
+def check_tables(reading: Reading, check: CacheCheck | None) -> tuple[Table, ...]:
+    """What was measured; nan where nothing was."""
+    measured = reading.checks
+    known = check if check is not None and check.n_tokens == reading.n_tokens else None
+    whole = {
+        "row_sum_error": measured.row_sum_error,
+        "masked_weight": measured.masked_weight,
+        "all_finite": measured.all_finite,
+        "cached_minus_full_logits": known.logits if known else _NOTHING,
+        "cached_minus_full_weights": known.weights if known else _NOTHING,
+    }
+    return (_one_row("checks", whole),)
+
+
+def prompt_tables(reading: Reading) -> tuple[Table, ...]:
+    """The text as tokens; those that have fallen out of the context have no loss."""
+    document, cursor = reading.document, reading.cursor
+    loss = np.full(cursor, np.nan, np.float32)
+    loss[reading.n_fallen :] = reading.session.loss
+    index = np.arange(cursor)
+    columns: dict[str, Column] = {
+        "index": index,
+        **token_columns(document.token_ids[:cursor], document.tokens[:cursor]),
+        "generated": index >= document.n_prompt,
+        "fallen_out": index < reading.n_fallen,
+        "nats": loss,
+    }
+    return (Table("tokens", columns),)
+
+
+def _one_row(name: str, values: dict[str, float]) -> Table:
+    columns: dict[str, NDArray[np.generic]] = {
+        each: np.array([value]) for each, value in values.items()
+    }
+    return Table(name, columns)
