@@ -22,8 +22,8 @@ DEVICE_TITLES: dict[DeviceName, str] = {
 FORMAT_SENTENCES: dict[FormatName | Literal["automatic"], str] = {
     "automatic": "Use float32 for small models, float16 for large ones where that is faster here.",
     "float32": "The weights as exact as torch computes: 4 bytes each.",
-    "bfloat16": "8 bits of precision, exact for files that hold no more: 2 bytes each.",
-    "float16": "11 bits of precision: 2 bytes each, and the fastest that is nearly exact.",
+    "bfloat16": "Holds 8 bits of precision, exact for files that hold no more: 2 bytes each.",
+    "float16": "Holds 11 bits of precision: 2 bytes each, and the fastest that is nearly exact.",
     "int8": "A whole number from −127 to 127 and a scale for each row: 1 byte each, coarse.",
 }
 

@@ -92,9 +92,9 @@ class PackedHalf(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """[..., K] → [..., N]."""
-        flat = x.reshape(-1, x.shape[-1])
-        y = cast("Tensor", torch.ops.quantized.linear_dynamic_fp16(flat, self._packed))
-        y = y.view(*x.shape[:-1], -1)
+        if x.dim() == 1:
+            return self.forward(x[None])[0]
+        y = torch.as_tensor(torch.ops.quantized.linear_dynamic_fp16(x, self._packed))
         return y if self.bias is None else y + self.bias
 
 
@@ -146,9 +146,9 @@ class PackedInt8(nn.Module):
             parts.append(steps.round())
         product = torch.ops.quantized.linear_with_input_q_dq_qweight_dq_output_fp32
         y = product(torch.cat(parts), 1.0, self._LARGEST + 1, self._packed)
-        whole, finer, finest = y.view(3, len(flat), -1)
+        whole, finer, finest = y.view(3, len(flat), y.shape[-1])
         y = torch.as_tensor((whole + (finer + finest / self._FINER) / self._FINER) * unit)
-        y = y.view(*x.shape[:-1], -1)
+        y = y.view(*x.shape[:-1], y.shape[-1])
         return y if self.bias is None else y + self.bias
 
 

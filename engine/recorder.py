@@ -72,6 +72,7 @@ class PassRecorder:
         self.first = torch.empty(layers, heads, n_new, dtype=torch.uint8)
         self.features = torch.empty(layers, heads, n_new, N_FEATURES)
         self.windows = [config.window(layer) for layer in range(layers)]
+        self._waiting: list[Tensor] = []  # of the layers below, while one token is decoded
         self._selectors: dict[int, Tensor] = {}
         self._selected_rows = -1
 
@@ -82,13 +83,27 @@ class PassRecorder:
     def keep_weights(self, layer: int, rows: slice, weights: Tensor) -> None:
         """Condense the weights [H, rows, keys] of a block of queries."""
         weights = weights.cpu()  # wherever the model computes
-        peaks, first = condense(weights, self.bin_size)
-        self.peaks[layer, :, rows, : peaks.shape[-1]] = peaks
-        self.first[layer, :, rows] = first
-        features = self.features[layer, :, rows]  # [H, rows, N_FEATURES]
-        selectors = self._block_selectors(rows, weights.shape[-1], self.windows[layer])
-        sums = weights.transpose(0, 1) @ selectors  # [rows, H, selected]
-        features[..., list(_SELECTED)] = sums.transpose(0, 1)
+        if self.features.shape[2] > 1:
+            self._keep(slice(layer, layer + 1), rows, weights[None], self.windows[layer])
+            return
+        # One token: thirty small layers cost more than all of them together.
+        self._waiting.append(weights)
+        is_last = layer + 1 == len(self.windows)
+        if is_last or self.windows[layer + 1] != self.windows[layer]:
+            layers = slice(layer + 1 - len(self._waiting), layer + 1)
+            self._keep(layers, rows, torch.stack(self._waiting), self.windows[layer])
+            self._waiting = []
+
+    def _keep(self, layers: slice, rows: slice, weights: Tensor, window: int) -> None:
+        """Condense the weights [layers, H, rows, keys] of layers that have the same window."""
+        peaks, first = condense(weights.flatten(0, 1), self.bin_size)
+        self.peaks[layers, :, rows, : peaks.shape[-1]] = peaks.view(*weights.shape[:3], -1)
+        self.first[layers, :, rows] = first.view(weights.shape[:3])
+        features = self.features[layers, :, rows]  # [layers, H, rows, N_FEATURES]
+        selectors = self._block_selectors(rows, weights.shape[-1], window)
+        by_row = weights.permute(2, 0, 1, 3).flatten(1, 2)  # [rows, layers · H, keys]
+        sums = (by_row @ selectors).view(-1, *weights.shape[:2], len(_SELECTED))
+        features[..., list(_SELECTED)] = sums.permute(1, 2, 0, 3)
         features[..., FIRST_TOKEN] = weights[..., 0]
         features[..., ENTROPY] = row_entropy(weights)
 

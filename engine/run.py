@@ -1,7 +1,7 @@
 """The live machine: a model, its KV cache and the conditions, reading one text."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import torch
@@ -50,6 +50,7 @@ class Run:
         self._past: tuple[int, Session] | None = None  # a shorter text, mask off
         self._lens: tuple[NDArray[np.int64], Lens] | None = None  # the latest, and its tokens
         self._stream: tuple[Session, Stream] | None = None  # the latest
+        self._logits: tuple[tuple[Trace, int], Floats] | None = None  # the latest
 
     def set_conditions(self, conditions: Conditions) -> None:
         """Change what passes run under; if that differs, everything read so far is void."""
@@ -65,7 +66,7 @@ class Run:
 
     def _forget(self) -> None:
         self.session = Session()
-        self._past = self._lens = self._stream = None
+        self._past = self._lens = self._stream = self._logits = None
         self._kv_cache.rewind(0)
 
     def read(self, token_ids: Sequence[int], cancelled: Callable[[], bool] = _never) -> Session:
@@ -154,29 +155,33 @@ class Run:
         new_ids = token_ids[start:]
         hidden = self.model.hidden(new_ids, kv_cache, self.conditions, recorder, cancelled)
         seconds = time.perf_counter() - began
-        before = hidden[:0]
-        if start:
-            before = torch.tensor(self.session.hidden(start - 1))[None].to(hidden.device)
-        loss, rank = self._loss(torch.cat((before, hidden[:-1])), new_ids)
+        loss, rank = self._loss(start, hidden, new_ids)
         cache_bytes = kv_cache.used_bytes if kv_cache is not None else 0
         return recorder.trace(hidden, loss, rank, seconds, cache_bytes)
 
-    def _loss(self, rows_before: Tensor, token_ids: Tensor) -> tuple[Tensor, Tensor]:
+    def _loss(self, start: int, hidden: Tensor, token_ids: Tensor) -> tuple[Tensor, Tensor]:
         """Cross-entropy in nats and rank of each token under the row before it [T].
 
         A text's first token has no row before it: NaN and −1.
         """
-        n_first = len(token_ids) - len(rows_before)
         loss = torch.full((len(token_ids),), torch.nan)
         rank = torch.full((len(token_ids),), -1, dtype=torch.int64)
-        for at in range(0, len(rows_before), _LOGIT_ROWS):
-            logits = self.model.logits(rows_before[at : at + _LOGIT_ROWS])  # [rows, V]
-            rows = slice(n_first + at, n_first + at + len(logits))
+        at = 0 if start else 1
+        for logits in self._logits_before(start, hidden):
+            rows = slice(at, at + len(logits))
+            at += len(logits)
             target = token_ids[rows, None].to(logits.device)
             chosen = logits.gather(-1, target)
             loss[rows] = (logits.logsumexp(dim=-1, keepdim=True) - chosen)[:, 0]
             rank[rows] = (logits > chosen).sum(dim=-1)
         return loss, rank
+
+    def _logits_before(self, start: int, hidden: Tensor) -> Iterator[Tensor]:
+        """The rows of logits under which the new tokens stand, some [rows, V] after another."""
+        if start:  # shown before, as a rule, and known since
+            yield torch.tensor(self.logits(self.session, start - 1), device=hidden.device)[None]
+        for first in range(0, len(hidden) - 1, _LOGIT_ROWS):
+            yield self.model.logits(hidden[:-1][first : first + _LOGIT_ROWS])
 
     def at(self, n_tokens: int) -> Session:
         """The story as it was when the text had its first `n_tokens` tokens.
@@ -198,8 +203,11 @@ class Run:
     @torch.inference_mode()
     def logits(self, session: Session, position: int) -> Floats:
         """The scores of every token for what follows `position` [V]."""
-        hidden = torch.tensor(session.hidden(position))
-        return np.asarray(frozen(self.model.logits(hidden[None])[0]))
+        place = session.place(position)
+        if self._logits is None or self._logits[0] != place:
+            hidden = torch.tensor(session.hidden(position))
+            self._logits = place, np.asarray(frozen(self.model.logits(hidden[None])[0]))
+        return self._logits[1]
 
     def thumbnails(self, session: Session) -> Thumbnails:
         """All heads of a session of this run, small."""

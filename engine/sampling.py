@@ -62,6 +62,19 @@ def softmax(scores: Floats) -> Floats:
     return np.asarray(exponentials / exponentials.sum(axis=-1, keepdims=True))
 
 
+def _descending(logits: Floats) -> NDArray[np.intp]:
+    """Token ids from the largest logit to the smallest, equal ones from the smaller id on.
+
+    As a stable sort, which takes ten times as long for a large vocabulary: hardly any are equal.
+    """
+    order = np.argsort(-logits)
+    ranked = logits[order]
+    is_next_equal = ranked[1:] == ranked[:-1]
+    tied = np.flatnonzero(np.append(is_next_equal, False) | np.append(False, is_next_equal))
+    order[tied] = order[tied][np.lexsort((order[tied], -ranked[tied]))]
+    return order
+
+
 def stages(logits: Floats, sampling: Sampling) -> Stages:
     """All stages for one row of logits [V].
 
@@ -70,7 +83,7 @@ def stages(logits: Floats, sampling: Sampling) -> Stages:
     over what top-k left and renormalised.
     """
     logits = np.asarray(logits, dtype=np.float64)
-    order = np.argsort(-logits, kind="stable")
+    order = _descending(logits)
     plain_probs = softmax(logits)
     if sampling.temperature == 0:
         scaled = logits

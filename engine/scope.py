@@ -20,7 +20,7 @@ from engine.reading import CacheCheck, Focus, Look, Reading, Reason
 from engine.readouts import checks, head_roles
 from engine.residual import Attribution, Stream
 from engine.run import Run
-from engine.sampling import Sampling, Stages, draw, stages
+from engine.sampling import Floats, Sampling, Stages, draw, stages
 from engine.session import Session
 
 
@@ -42,6 +42,8 @@ class Scope:
         self._cursor = 0
         self._look = Look()
         self._sampling = Sampling()
+        # The logits keep their id as long as they are held here.
+        self._latest: tuple[tuple[int, Sampling], Floats, Stages] | None = None
         self._float32: Transformer | None = None  # the same model, while it is compared with
 
     # Text
@@ -75,8 +77,8 @@ class Scope:
         shown = self._shown()
         if not len(shown):
             raise EngineError("There is no text to go on from; type something first.")
-        probs = stages(self._run.logits(shown, len(shown) - 1), self._sampling).probs
-        token_id = draw(probs, self._sampling.seed, cursor)
+        last = self._stages(shown, len(shown) - 1)
+        token_id = draw(last.probs, self._sampling.seed, cursor)
         return self._append(cursor, token_id, self._sampling, cancelled)
 
     def choose(self, cursor: int, token_id: int, cancelled: Cancelled = _never) -> Reading:
@@ -230,10 +232,12 @@ class Scope:
         self._run.read(self._document.token_ids[self._n_fallen :])
         return self._run.at(self._cursor - self._n_fallen)
 
-    def _stages(self, session: Session, position: int) -> Stages | None:
-        if position < 0:
-            return None
-        return stages(self._run.logits(session, position), self._sampling)
+    def _stages(self, session: Session, position: int) -> Stages:
+        logits = self._run.logits(session, position)
+        asked = (id(logits), self._sampling)
+        if self._latest is None or self._latest[0] != asked:
+            self._latest = asked, logits, stages(logits, self._sampling)
+        return self._latest[2]
 
     def _reading(self, reason: Reason, computed: tuple[int, int]) -> Reading:
         session = self._shown()
@@ -272,5 +276,5 @@ class Scope:
             ),
             position=position,
             sampling=self._sampling,
-            stages=self._stages(session, position),
+            stages=self._stages(session, position) if len(session) else None,
         )

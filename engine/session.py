@@ -96,11 +96,20 @@ class Session:
         Raises:
             IndexError: the position has not been read.
         """
+        trace, at = self.place(position)
+        row: Floats = trace.hidden[at]
+        return row
+
+    def place(self, position: int) -> tuple[Trace, int]:
+        """The pass that computed a position, and which of its rows that is.
+
+        Raises:
+            IndexError: the position has not been read.
+        """
         if not 0 <= position < len(self):
             raise IndexError(f"position {position} is not among the {len(self)} that were read.")
-        at = bisect_right(self.traces, position, key=lambda trace: trace.start) - 1
-        row: Floats = self.traces[at].hidden[position - self.traces[at].start]
-        return row
+        trace = self.traces[bisect_right(self.traces, position, key=lambda each: each.start) - 1]
+        return trace, position - trace.start
 
     @property
     def nbytes(self) -> int:
