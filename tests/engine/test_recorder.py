@@ -108,3 +108,22 @@ def test_q_k_and_v_are_kept_as_attention_used_them(tiny: Tiny, spy: Any) -> None
             (session.q(layer), session.k(layer), session.v(layer)), spy.qkv[layer], strict=True
         ):
             np.testing.assert_allclose(kept, given.numpy(), atol=1e-6)
+
+
+@pytest.mark.parametrize("windows", [(0, 0, 0), (0, 3, 0), (3, 3, 0)], ids=str)
+def test_decoded_tokens_are_recorded_as_a_prefill_is(tiny: Tiny, windows: tuple[int, ...]) -> None:
+    """Whichever neighbouring layers share a window, and so are condensed together."""
+    sizes = {"n_layer": 3, "windows": windows}
+    prefill = tiny("rotary", **sizes).read(TEXT)
+    decoding = tiny("rotary", **sizes)
+    for length in range(1, len(TEXT) + 1):
+        decoded = decoding.read(TEXT[:length])
+    np.testing.assert_allclose(decoded.features, prefill.features, atol=1e-5)
+    for name in ("peaks", "first"):
+        whole = getattr(prefill.traces[0], name).astype(int)
+        for row, trace in enumerate(decoded.traces):
+            part = getattr(trace, name).astype(int)
+            expected = whole[:, :, row : row + 1]
+            if name == "peaks":
+                expected = expected[..., : part.shape[-1]]
+            assert np.abs(part - expected).max() <= 1  # a 255th, where a rounding tips over

@@ -153,3 +153,15 @@ def test_impossible_settings_are_refused_in_one_sentence(
     with pytest.raises(ConfigError) as caught:
         Sampling(**change)  # type: ignore[arg-type]
     assert str(caught.value) == sentence
+
+
+@given(
+    values=st.lists(st.sampled_from([-np.inf, -1.5, 0.0, 0.25, 3.0]), min_size=1, max_size=400),
+    nudge=st.integers(0, 399),
+)
+def test_equal_logits_stand_in_the_order_of_their_ids(values: list[float], nudge: int) -> None:
+    """As Python's own sorting, which keeps what is equal in its place, has them."""
+    logits = np.array(values)
+    logits[nudge % len(values)] = 5.0  # at least one is possible
+    expected = sorted(range(len(values)), key=lambda token: -logits[token])
+    assert stages(logits, Sampling(temperature=1)).order.tolist() == expected

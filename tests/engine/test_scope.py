@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -14,6 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from engine.conditions import Conditions
 from engine.errors import CancelledError, ContextFullError, EngineError
 from engine.loading import Loaded
+from engine.model import Transformer
 from engine.reading import Look, ModelInfo, Reading
 from engine.readouts import ROLES
 from engine.sampling import Sampling, softmax
@@ -508,6 +510,30 @@ def _conditions(draw: Callable[..., Any]) -> Conditions:
         window=draw(st.integers(1, 6)),
         sinks=draw(st.integers(0, 2)),
     )
+
+
+def test_a_step_multiplies_by_the_output_matrix_once(
+    loaded: Loaded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The largest matrix: the draw and the loss take the logits that were shown."""
+    scope = Scope(loaded)
+    scope.edit("abcab")
+    rows: list[int] = []
+    logits = Transformer.logits
+
+    def counted(model: Transformer, hidden: torch.Tensor) -> torch.Tensor:
+        rows.append(len(hidden))
+        return logits(model, hidden)
+
+    monkeypatch.setattr(Transformer, "logits", counted)
+    for _ in range(3):
+        rows.clear()
+        reading = scope.step()
+        assert rows == [1]
+    fresh_scope = Scope(loaded)
+    again = fresh_scope.edit(reading.document.text)
+    np.testing.assert_allclose(reading.session.loss[1:], again.session.loss[1:], atol=1e-5)
+    assert reading.session.rank.tolist() == again.session.rank.tolist()
 
 
 class AnyHistory(RuleBasedStateMachine):
