@@ -12,6 +12,7 @@ DeviceName = Literal["cpu", "cuda", "mps"]
 FORMATS: tuple[FormatName, ...] = get_args(FormatName)
 DEVICES: tuple[DeviceName, ...] = get_args(DeviceName)
 
+WEIGHT_BYTES: dict[FormatName, int] = {"float32": 4, "bfloat16": 2, "float16": 2, "int8": 1}
 DEVICE_TITLES: dict[DeviceName, str] = {
     "cpu": "the processor",
     "cuda": "a CUDA device",

@@ -22,6 +22,7 @@ from engine.tokenizers.padded import Padded
 
 Parts = tuple[Transformer, Tokenizer, str]  # and the model's name
 Cancelled = Callable[[], bool]
+Told = Callable[[float], None]  # how much of the weights has been read, 0 to 1
 FLOAT32 = FormatChoice()
 
 
@@ -39,10 +40,10 @@ class Reader:
     """One kind of model on disk, known by what is in it and never by its name."""
 
     recognises: Callable[[Path], bool]
-    read: Callable[[Path, FormatChoice, Cancelled], Parts]
+    read: Callable[[Path, FormatChoice, Cancelled, Told], Parts]
 
 
-def _own(path: Path, choice: FormatChoice, cancelled: Cancelled) -> Parts:
+def _own(path: Path, choice: FormatChoice, cancelled: Cancelled, _told: Told) -> Parts:
     checkpoint = load_checkpoint(path)
     model = checkpoint.model
     held = decide(choice, sum(parameter.numel() for parameter in model.parameters()))
@@ -52,10 +53,10 @@ def _own(path: Path, choice: FormatChoice, cancelled: Cancelled) -> Parts:
 
 def _foreign(
     read: Callable[[Path], RawCheckpoint],
-) -> Callable[[Path, FormatChoice, Cancelled], Parts]:
-    def read_and_build(path: Path, choice: FormatChoice, cancelled: Cancelled) -> Parts:
+) -> Callable[[Path, FormatChoice, Cancelled, Told], Parts]:
+    def read_and_build(path: Path, choice: FormatChoice, cancelled: Cancelled, told: Told) -> Parts:
         raw = read(path)
-        return build(raw, choice, cancelled), raw.tokenizer, raw.name
+        return build(raw, choice, cancelled, told), raw.tokenizer, raw.name
 
     return read_and_build
 
@@ -70,9 +71,14 @@ READERS: tuple[Reader, ...] = (
 
 
 def load(
-    path: Path, choice: FormatChoice = FLOAT32, cancelled: Cancelled = lambda: False
+    path: Path,
+    choice: FormatChoice = FLOAT32,
+    cancelled: Cancelled = lambda: False,
+    told: Told = lambda _share: None,
 ) -> Loaded:
     """The model of a folder (this program's own, or Hugging Face's), a GGUF file or a `ckpt.pt`.
+
+    `told` hears how far reading has come, where it takes long enough to ask.
 
     Raises:
         CheckpointError: there is nothing at the path, or no model that can be read.
@@ -90,7 +96,7 @@ def load(
             "nanoGPT's ckpt.pt."
         )
     began = time.perf_counter()
-    model, tokenizer, name = reader.read(path, choice, cancelled)
+    model, tokenizer, name = reader.read(path, choice, cancelled, told)
     info = ModelInfo(
         name=name,
         path=str(path),

@@ -135,6 +135,15 @@ COMMANDS: tuple[Command, ...] = (
         ("Ctrl+O",),
     ),
     Command("open", "File", "Open folder…", "Open a folder that holds a model.", ("Ctrl+Shift+O",)),
+    Command(
+        "stop_opening",
+        "File",
+        "Stop opening",
+        "Give up opening a model; the one that is open stays.",
+        ("Esc",),
+        lambda _state: wishes.StopOpening(),
+        enabled=lambda state: state.phase in {"starting", "loading"},
+    ),
     Command("open_file", "File", "Open file…", "Open a GGUF file or a nanoGPT checkpoint."),
     Command(
         "save_picture", "File", "Save picture…", "Save the window as a PNG.", ("Ctrl+Shift+S",)

@@ -1,6 +1,7 @@
 """Fulfils wishes: by a change of the store, or by a job for the engine and then a change."""
 
 import os
+import time
 import traceback
 from collections.abc import Callable
 from dataclasses import replace
@@ -35,6 +36,7 @@ _RELATIVE = frozenset({"step", "back"})
 _CHECK = frozenset({"check", "cell", "lens", "residual", "consequence"})
 _EDIT = _CHECK | {"edit", "step", "back", "go"}
 _SETTLE_MS = 250  # how long nothing must happen before the full pass is worth its time
+_PROGRESS_SECONDS = 0.2
 _STALE_MS = 150  # after which what is shown is said to be old
 _SENTENCE_ENDS = (b".", b"!", b"?")
 
@@ -64,9 +66,24 @@ def _told_of_format(before: Reading | None, now: Reading) -> str:
     )
 
 
+class _Hearer:
+    """Passes on how far reading has come, a few times a second."""
+
+    def __init__(self, name: str, tell: Callable[[str, float], None]) -> None:
+        self._name, self._tell = name, tell
+        self._due = time.monotonic() + _PROGRESS_SECONDS
+
+    def __call__(self, share: float) -> None:
+        now = time.monotonic()
+        if now >= self._due:
+            self._due = now + _PROGRESS_SECONDS
+            self._tell(self._name, share)
+
+
 class Controller(QObject):
     """Owns the engine's thread and the order in which things are asked of it."""
 
+    _opening = Signal(str, float)  # from the engine's thread: a model's name, how much is read
     settled = Signal()  # an answer is shown and nothing more is being worked on
 
     def __init__(self, store: Store, engine: EngineThread, messages: Messages) -> None:
@@ -80,6 +97,7 @@ class Controller(QObject):
         self._asked_conditions = store.state.mask.conditions
         self._asked_formats = store.state.formats
         self._asked_path: Path | None = None
+        self._opening.connect(self._show_opening)
         engine.answered.connect(self._on_answer)
         engine.failed.connect(self._on_failure)
         engine.crashed.connect(self._on_crash)
@@ -107,6 +125,10 @@ class Controller(QObject):
     @fulfil.register
     def _(self, wish: wishes.OpenModel) -> None:
         self._open(wish.path)
+
+    @fulfil.register
+    def _(self, _wish: wishes.StopOpening) -> None:
+        self._engine.give_up("open")
 
     @fulfil.register
     def _(self, wish: wishes.EditText) -> None:
@@ -301,7 +323,7 @@ class Controller(QObject):
             use_threads(max(1, (os.cpu_count() or 2) - 1))
             # A device that was remembered may be gone; it must not keep the program from starting.
             chosen = or_processor(formats) if is_first else formats
-            scope = Scope(load(path, chosen, void))
+            scope = Scope(load(path, chosen, void, _Hearer(path.name, self._opening.emit)))
             scope.set_conditions(conditions)
             scope.set_cache(use=use_cache)
             scope.set_sampling(sampling)
@@ -311,6 +333,10 @@ class Controller(QObject):
             return reading
 
         self._submit(Job("open", work, _CHECK | {"open"}), self._show_opened)
+
+    def _show_opening(self, name: str, share: float) -> None:
+        if self._is_opening:
+            self._store.update(notice=f"Opening {name} … {share:.0%} (Esc stops)")
 
     @property
     def _is_opening(self) -> bool:
@@ -508,8 +534,15 @@ class Controller(QObject):
         show(answer)
 
     def _on_drop(self, number: int) -> None:
-        self._tickets.pop(number)
-        if not self._tickets and not self._is_closed:
+        kind, _show = self._tickets.pop(number)
+        if self._is_closed:
+            return
+        if kind == "open" and not self._is_opening:  # nothing newer took its place
+            is_open = self._store.state.reading is not None
+            notice = "" if is_open else "No model is open; choose one in the File menu."
+            self._store.update(phase="ready" if is_open else "failed", notice=notice)
+            self._messages.info("Opening the model was stopped.")
+        if not self._tickets:
             self._store.update(stale=False)
             self._settle()
 

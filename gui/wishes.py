@@ -8,6 +8,11 @@ from engine.sampling import Sampling
 
 
 @dataclass(frozen=True)
+class StopOpening:
+    """Give up opening a model; what is open stays."""
+
+
+@dataclass(frozen=True)
 class EditText:
     """The prompt is now this text."""
 
@@ -155,6 +160,7 @@ class OpenModel:
 
 Wish = (
     EditText
+    | StopOpening
     | SelectHead
     | SelectPosition
     | PointAt

@@ -103,6 +103,10 @@ class EngineThread(QThread):
         for ticket in never_run:
             self._hear(ticket, None)
 
+    def give_up(self, kind: str) -> None:
+        """Make all jobs of a kind void; each ends in `dropped`."""
+        self._drop([ticket for ticket in self._unheard.values() if ticket.job.kind == kind])
+
     def close(self) -> None:
         """Void all jobs, end the thread and wait for it."""
         self._drop(list(self._unheard.values()))

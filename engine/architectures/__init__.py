@@ -27,7 +27,8 @@ from engine.architectures._architecture import Architecture, Settings
 from engine.checkpoints.raw import RawCheckpoint
 from engine.config import ModelConfig
 from engine.errors import CheckpointError, ConfigError
-from engine.formats import FormatChoice
+from engine.formats import WEIGHT_BYTES, FormatChoice, Held
+from engine.library.memory import available_bytes
 from engine.matrices import decide, prepare
 from engine.model import Transformer
 
@@ -54,12 +55,16 @@ def build(
     raw: RawCheckpoint,
     choice: FormatChoice = FLOAT32,
     cancelled: Callable[[], bool] = lambda: False,
+    told: Callable[[float], None] = lambda _share: None,
 ) -> Transformer:
     """The model of a checkpoint in the format that was chosen, ready to run.
 
+    `told` hears after each tensor how much of the weights has been read, 0 to 1.
+
     Raises:
-        CheckpointError: the family is unknown, its settings are impossible, or a tensor is
-            missing, unexpected, misshaped, of an unreadable kind, or not finite.
+        CheckpointError: the family is unknown, its settings are impossible, a tensor is
+            missing, unexpected, misshaped, of an unreadable kind, or not finite, or the memory
+            that is available is too small.
         EngineError: there is no such device.
         CancelledError: `cancelled` said so between two tensors.
     """
@@ -79,9 +84,31 @@ def build(
         model = Transformer(config)
     wanted = dict(model.state_dict())
     weights.check_unexpected(wanted)
-    held = decide(choice, sum(tensor.numel() for tensor in wanted.values()))
-    prepare(model, held, weights.read, cancelled)
+    total, done = sum(tensor.numel() for tensor in wanted.values()), 0
+    held = decide(choice, total)
+    _check_memory(raw, held, total)
+
+    def read(name: str, shape: torch.Size) -> Tensor:
+        nonlocal done
+        tensor = weights.read(name, shape)
+        done += tensor.numel()
+        told(done / total)
+        return tensor
+
+    prepare(model, held, read, cancelled)
     return model.eval()
+
+
+def _check_memory(raw: RawCheckpoint, held: Held, n_weights: int) -> None:
+    """Stop before a model is read that the memory has no room for."""
+    if held.device != "cpu":
+        return
+    needed, available = n_weights * WEIGHT_BYTES[held.number_format], available_bytes()
+    if available is not None and needed > available:
+        raise CheckpointError(
+            f"{raw.path} needs about {needed / 1e9:.1f} GB of memory as {held.number_format}, and "
+            f"{available / 1e9:.1f} GB are available; choose a smaller number format or model."
+        )
 
 
 def _architecture_of(raw: RawCheckpoint) -> Architecture:

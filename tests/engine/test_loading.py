@@ -7,10 +7,13 @@ from typing import Any
 import pytest
 import torch
 
+import engine.architectures
 from engine.checkpoints.folder import save_checkpoint
-from engine.errors import CheckpointError
+from engine.errors import CancelledError, CheckpointError
+from engine.formats import FormatChoice
 from engine.loading import load, use_threads
 from engine.tokenizers import Characters
+from tests.engine.gguf_files import write_llama
 
 
 @pytest.fixture
@@ -71,3 +74,36 @@ def test_torch_computes_with_as_many_threads_as_it_is_told() -> None:
         assert torch.get_num_threads() == 1
     finally:
         torch.set_num_threads(before)
+
+
+def test_reading_tells_how_far_it_has_come_and_stops_when_asked(tmp_path: Path) -> None:
+    """From the first tensor to the last, never backwards."""
+    path = tmp_path / "model.gguf"
+    write_llama(path)
+    told: list[float] = []
+    load(path, told=told.append)
+    assert told == sorted(told)
+    assert 0 < told[0] < 1
+    assert told[-1] == 1
+    n_tensors = len(told)
+    told.clear()
+    with pytest.raises(CancelledError):
+        load(path, cancelled=lambda: len(told) > n_tensors // 2, told=told.append)
+    assert n_tensors // 2 < len(told) < n_tensors
+
+
+def test_a_model_that_is_too_large_is_refused_before_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With what it needs, what there is, and what to do."""
+    path = tmp_path / "model.gguf"
+    write_llama(path)
+    told: list[float] = []
+    needed = 4 * load(path).info.n_parameters
+    monkeypatch.setattr(engine.architectures, "available_bytes", lambda: needed - 1)
+    with pytest.raises(CheckpointError, match=r"GB of memory as float32, and .* are available"):
+        load(path, told=told.append)
+    assert told == []
+    assert load(path, FormatChoice("float16")).info.n_parameters == needed // 4
+    monkeypatch.setattr(engine.architectures, "available_bytes", lambda: None)  # nobody can tell
+    load(path)

@@ -1,6 +1,7 @@
 """The window as a whole: looks, panels, layout, any text, and its end at any moment."""
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from PySide6.QtWidgets import (
 from pytestqt.qtbot import QtBot
 
 import engine.loading
+from engine.errors import CancelledError
 from gui.panels.base import Panel
 from gui.panels.table import PANELS
 from gui.theme import THEMES
@@ -408,3 +410,30 @@ def test_the_strip_shows_whole_rows_and_the_editor_keeps_two_lines(whole: WholeW
     whole.window.resize(1280, 720)
     QApplication.processEvents()
     assert abs(editor.height() - moved) <= 2
+
+
+def test_esc_stops_opening_and_the_model_that_is_open_stays(
+    whole: WholeWindow, small_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until then the status says how far it has come; what is open goes on being used."""
+    before = whole.reading.info
+
+    def endless_load(_path: Path, _choice: Any, cancelled: Any, told: Any) -> Any:
+        while not cancelled():
+            told(0.4321)
+            time.sleep(0.01)
+        raise CancelledError("no longer wanted")
+
+    monkeypatch.setattr(engine.loading, "load", endless_load)
+    assert whole.app.controller is not None
+    whole.app.controller.fulfil(OpenModel(small_model))
+    wait_until(lambda: "43%" in whole.state.notice)
+    assert whole.state.phase == "loading"
+    whole.press("Esc")
+    wait_until(lambda: whole.state.phase == "ready")
+    assert whole.reading.info is before
+    assert whole.state.notice == ""
+    (message,) = whole.window.message_bar.findChildren(QLabel)
+    assert message.text().endswith("Opening the model was stopped.")
+    whole.wish(EditText(f"{TEXT}!"))
+    assert whole.reading.document.text == f"{TEXT}!"
