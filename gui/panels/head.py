@@ -14,6 +14,7 @@ from PySide6.QtWidgets import (
 )
 
 from gui.numbers import Table
+from gui.panels.absence import absence
 from gui.panels.base import Figure, Panel
 from gui.state import Scale
 from gui.tables import head_tables
@@ -30,8 +31,6 @@ _SCALES: tuple[tuple[Scale, str], ...] = (
     ("log", "logarithmic"),
     ("row", "per row"),
 )
-EMPTY = "Type a text to see where each token looks."
-STARTING = "The model is being opened; its attention appears here."
 
 
 class HeadPanel(Panel):
@@ -110,7 +109,7 @@ class HeadPanel(Panel):
         shown.set_stale(view.state.stale and view.state.phase == "loading")
         focus = view.focus
         if focus is None or view.query is None:
-            shown.set_empty(STARTING if view.reading is None else EMPTY)
+            shown.set_empty(absence(view, "where each token looks"))
             self.heading.set_wordings("")
             self.row_text.set_wordings("")
             return

@@ -11,6 +11,7 @@ from engine.reading import Reading
 from engine.readouts import ROLES, Role
 from engine.thumbnails import visible_bins
 from gui.numbers import Table
+from gui.panels.absence import absence
 from gui.panels.base import Figure, Panel
 from gui.tables import heads_tables
 from gui.theme import lookup_table
@@ -24,7 +25,6 @@ from gui.wishes import SelectHead, SetDisplay
 _NATURAL = "layer by layer"
 _SLIDER_STEPS = 100
 _ENTROPY_CEILING = 5.0  # nats; a row spread evenly over 148 keys
-EMPTY = "All heads appear here as soon as there is a text."
 
 
 class HeadsPanel(Panel):
@@ -94,7 +94,7 @@ class HeadsPanel(Panel):
         self.atlas.set_stale(view.state.stale and view.state.phase == "loading")
         reading = view.reading
         if reading is None or not reading.n_tokens:
-            self.atlas.set_empty(EMPTY)
+            self.atlas.set_empty(absence(view, "where every head looks"))
             return
         config = reading.info.config
         self.atlas.set_grid(config.n_layer, config.n_head)
