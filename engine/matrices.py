@@ -98,6 +98,12 @@ class PackedHalf(nn.Module):
         return y if self.bias is None else y + self.bias
 
 
+_LARGEST = 63  # 7 bits; with 8, sums of two products would overflow their 16 bits
+_FINER = 126
+_STEPS = _LARGEST * torch.tensor([1.0, _FINER, _FINER**2]).view(3, 1, 1)
+_WORTH = 1 / _STEPS.view(3)
+
+
 class PackedInt8(nn.Module):
     """Owns int8 weights as fbgemm reads them, and multiplies whole numbers.
 
@@ -108,9 +114,6 @@ class PackedInt8(nn.Module):
 
     scale: Tensor
     bias: Tensor | None
-
-    _LARGEST = 63  # 7 bits; with 8, sums of two products would overflow their 16 bits
-    _FINER = 126.0
 
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
         super().__init__()
@@ -138,17 +141,14 @@ class PackedInt8(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """[..., K] → [..., N]."""
         flat = x.reshape(-1, x.shape[-1])
-        unit = flat.abs().amax(dim=-1, keepdim=True).clamp_min(1e-30) / self._LARGEST
-        steps = flat / unit
-        parts = [steps.round()]
-        for _ in range(2):
-            steps = (steps - parts[-1]) * self._FINER
-            parts.append(steps.round())
+        largest = torch.linalg.vector_norm(flat, torch.inf, dim=-1, keepdim=True).clamp_min(1e-30)
+        finer = (flat * (_STEPS / largest)).round()  # [3, rows, K], each 126 times the one before
+        parts = torch.cat((finer[:1], torch.sub(finer[1:], finer[:-1], alpha=_FINER)))
         product = torch.ops.quantized.linear_with_input_q_dq_qweight_dq_output_fp32
-        y = product(torch.cat(parts), 1.0, self._LARGEST + 1, self._packed)
-        whole, finer, finest = y.view(3, len(flat), y.shape[-1])
-        y = torch.as_tensor((whole + (finer + finest / self._FINER) / self._FINER) * unit)
-        y = y.view(*x.shape[:-1], y.shape[-1])
+        y = product(parts.flatten(0, 1), 1.0, _LARGEST + 1, self._packed)  # [3 · rows, N]
+        n_out = y.shape[-1]
+        y = torch.as_tensor((_WORTH @ y.view(3, -1)).view(-1, n_out) * largest)
+        y = y.view(*x.shape[:-1], n_out)
         return y if self.bias is None else y + self.bias
 
 
