@@ -139,10 +139,12 @@ def _draw(panel: QWidget, painter: QPainter, caption: _Caption) -> None:
     whatever reaches beyond its place is covered again.
     """
     around = _place(panel, panel)
+    ground = panel.palette().brush(QPalette.ColorRole.Base)
+    painter.fillPath(around, ground)
     for viewport in _viewports(panel):
         _render(panel, viewport, painter, QWidget.RenderFlag.DrawChildren)
         around = around.subtracted(_place(panel, viewport))
-    painter.fillPath(around, panel.palette().brush(QPalette.ColorRole.Base))
+    painter.fillPath(around, ground)
     caption.draw(painter)
     for widget in _fixed(panel):
         if isinstance(widget, QSlider):  # the style clips what is filled of it
