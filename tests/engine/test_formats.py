@@ -15,7 +15,8 @@ from engine.cell import CellArithmetic
 from engine.checkpoints.folder import save_checkpoint
 from engine.conditions import Conditions
 from engine.errors import CancelledError, EngineError
-from engine.formats import FORMATS, FormatChoice, FormatName
+from engine.formats import FORMATS, FormatChoice, FormatName, Held
+from engine.kv_cache import KVCache
 from engine.lens import Lens
 from engine.loading import load
 from engine.matrices import Matrix, PackedHalf, PackedInt8, has_packed
@@ -333,6 +334,44 @@ def test_a_device_that_is_not_there_is_refused_in_one_sentence(
         load(make_folder(), FormatChoice("float32", device))
     assert str(told.value).count(". ") == 0
     assert matrices.or_processor(FormatChoice("int8", device)) == FormatChoice("int8", "cpu")
+
+
+class OnDevice:
+    """A recorder that only looks at where a pass computes."""
+
+    def __init__(self) -> None:
+        self.seen: set[str] = set()
+
+    def keep_qkv(self, _layer: int, *parts: Tensor) -> None:
+        """q, k and v."""
+        self.seen.update(part.device.type for part in parts)
+
+    def keep_weights(self, _layer: int, _rows: slice, weights: Tensor) -> None:
+        """Of a block."""
+        self.seen.add(weights.device.type)
+
+    def keep_residual(self, _depth: int, residual: Tensor) -> None:
+        """At any depth."""
+        self.seen.add(residual.device.type)
+
+
+@pytest.mark.parametrize("number_format", FORMATS)
+@pytest.mark.parametrize("positions", ["rotary", "learned", "sinusoidal", "alibi"])
+def test_a_pass_computes_where_its_model_is(
+    tiny: Callable[..., Run], positions: str, number_format: FormatName
+) -> None:
+    """On torch's device without memory, which as any other refuses to mix with the processor."""
+    device: Any = "meta"
+    model = tiny(positions, tied_output=positions == "alibi").model
+    matrices.prepare(model, Held(number_format, device))
+    assert {part.device.type for part in (*model.parameters(), *model.buffers())} == {"meta"}
+    kv_cache = KVCache(model.config, device=model.device)
+    recorder = OnDevice()
+    with torch.inference_mode():
+        for n_new in (5, 1):
+            hidden = model.hidden(torch.zeros(n_new, dtype=torch.int64), kv_cache, record=recorder)
+        logits = model.logits(torch.zeros(1, model.config.d_model))
+    assert recorder.seen == {hidden.device.type, logits.device.type} == {"meta"}
 
 
 # The consequence
