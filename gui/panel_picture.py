@@ -32,7 +32,7 @@ from PySide6.QtGui import (
     QRegion,
 )
 from PySide6.QtSvg import QSvgGenerator
-from PySide6.QtWidgets import QAbstractScrollArea, QSlider, QWidget
+from PySide6.QtWidgets import QSlider, QWidget
 
 from gui.stamp import PROGRAM, Stamp
 from gui.theme import Theme
@@ -40,6 +40,9 @@ from gui.widgets.lettering import Lettering
 
 DOTS_PER_INCH = 96  # that a logical pixel stands for
 _LEAST_TEXT = 6  # ems of the text that was read; with less room it is left out
+# By Qt's name for it: PySide deletes what `viewport()` gives when a wrapper of its area, made
+# only for the call, is collected.
+_VIEWPORT = "qt_scrollarea_viewport"
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -176,8 +179,8 @@ def _children(widget: QWidget) -> Iterator[QWidget]:
 def _viewports(widget: QWidget) -> Iterator[QWidget]:
     """What scrolls, or would if there were more of it."""
     for child in _children(widget):
-        if isinstance(child, QAbstractScrollArea):
-            yield child.viewport()
+        if child.objectName() == _VIEWPORT:
+            yield child
         else:
             yield from _viewports(child)
 
@@ -185,8 +188,7 @@ def _viewports(widget: QWidget) -> Iterator[QWidget]:
 def _fixed(widget: QWidget) -> Iterator[QWidget]:
     """All else below a widget, what lies deeper later."""
     for child in _children(widget):
-        is_viewport = isinstance(widget, QAbstractScrollArea) and child is widget.viewport()
-        if not is_viewport:
+        if child.objectName() != _VIEWPORT:
             yield child
             yield from _fixed(child)
 

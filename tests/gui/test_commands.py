@@ -198,7 +198,7 @@ KEYS = [(command, keys) for command in COMMANDS for keys in command.shortcuts]
 
 
 def test_every_key_is_pressed_in_some_test() -> None:
-    """Here, below, or (quitting) in the test of the whole program."""
+    """Here, below, or in the tests of exporting and (quitting) of the whole program."""
     keyed = {command.id for command, _keys in KEYS if command not in TO_PANELS}
     assert keyed == set(SAYS) | OTHERWISE
 

@@ -1,6 +1,7 @@
 """What leaves the program: every panel's picture and numbers, by menu, key and right click."""
 
 import csv
+import gc
 import json
 import re
 import time
@@ -384,6 +385,18 @@ def test_every_panel_is_an_svg_with_letters(
 
 def _lightness(pixels: Any) -> Any:
     return np.asarray(pixels.view(np.uint8).reshape(*pixels.shape, 4)[..., :3], np.float64).mean(2)
+
+
+def test_a_panel_is_whole_after_it_was_exported(
+    whole: WholeWindow, export: Callable[..., Path]
+) -> None:
+    """Also after Python has collected its garbage: nothing that was drawn is deleted with it."""
+    for name in NAMES:
+        before = len(whole.panel(name).findChildren(QWidget))
+        for suffix in (".svg", ".pdf", ".png"):
+            export(name, f"{name}{suffix}")
+        gc.collect()
+        assert len(whole.panel(name).findChildren(QWidget)) == before
 
 
 @pytest.mark.parametrize("drawing", ["heatmap", "arcs"])
