@@ -193,7 +193,7 @@ FIRST: dict[str, list[object]] = {
 }
 TO_PANELS = [command for command in COMMANDS if command.id.startswith(PANEL_COMMAND)]
 OTHERWISE = {"library", "open", "save_picture", "quit", "play", "play_sentence", "full_screen"}
-OTHERWISE |= {"shortcuts", "head_alone", "stop_opening"}
+OTHERWISE |= {"shortcuts", "head_alone", "export_panel", "stop_opening"}
 KEYS = [(command, keys) for command in COMMANDS for keys in command.shortcuts]
 
 
