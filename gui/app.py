@@ -109,6 +109,7 @@ class App:
         panels = []
         for make, place in PANELS:
             panels.append((make(), place))
+            panels[-1][0].setParent(self.window)  # goes with it, should it close before the end
             yield
         self.window.furnish(panels, COMMANDS, [(folder.name, folder) for folder in folders])
         self.window.restore_layout(None, self._settings.read("layout"))
@@ -299,7 +300,7 @@ class App:
     def close(self) -> None:
         """Keep the settings, end the engine's thread."""
         self._is_closed = True
-        self._furnishing.close()  # and with it panels that have no place yet
+        self._furnishing.close()
         if self.controller is None:
             return
         self.controller.close()
