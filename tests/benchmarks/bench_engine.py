@@ -13,7 +13,6 @@ from statistics import median
 
 import numpy as np
 import torch
-from tests.benchmarks.bench_memory import SMOL
 
 from engine.config import ModelConfig
 from engine.kv_cache import KVCache
@@ -21,6 +20,7 @@ from engine.model import Transformer
 from engine.readouts import checks, head_roles
 from engine.run import Run
 from engine.sampling import Sampling, stages
+from tests.benchmarks.bench_memory import SMOL
 
 BUNDLED = ModelConfig(
     vocab_size=3000, n_layer=6, n_head=8, d_model=256, max_seq_len=1100, positions="rotary"
