@@ -1,5 +1,6 @@
 """The whole program in this process, for tests that drive it by keys and clicks."""
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -29,7 +30,9 @@ def wait_until(holds: Callable[[], object], what: str = "") -> None:
     patience = QDeadlineTimer(PATIENCE_MS)
     while not holds():
         assert not patience.hasExpired(), f"never came about: {what or holds}"
-        QTest.qWait(1)  # which lets events be handled, and blocks for none
+        QApplication.processEvents()
+        # Not QTest.qWait, which keeps the interpreter from the engine's thread while it waits.
+        time.sleep(0.001)
 
 
 class WholeWindow:
