@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 _RELATIVE = frozenset({"step", "back"})
 # Questions on what is shown: anything that changes it makes them void.
 _CHECK = frozenset({"check", "cell", "lens", "residual", "consequence"})
+_IDLE = frozenset({"check"})  # what is under way while nobody has asked for anything
 _EDIT = _CHECK | {"edit", "step", "back", "go"}
 _SETTLE_MS = 250  # how long nothing must happen before the full pass is worth its time
 _PROGRESS_SECONDS = 0.2
@@ -379,7 +380,7 @@ class Controller(QObject):
     @property
     def is_busy(self) -> bool:
         """Whether an answer is awaited that will change what is shown."""
-        return any(kind not in _CHECK for kind, _show in self._tickets.values())
+        return self._awaits_more_than(_CHECK)
 
     @property
     def _is_still_stale(self) -> bool:
@@ -431,16 +432,30 @@ class Controller(QObject):
         """Ask for the arithmetic of the selected weight, if somebody looks at it."""
         state = self._store.state
         reading, key, opened = state.reading, state.selection.key, state.cell
-        awaited = {kind for kind, _show in self._tickets.values()}
-        if not state.wants_cell or reading is None or awaited - _CHECK:
+        if not state.wants_cell or reading is None or self._awaits_more_than(_CHECK):
             return
         if opened is not None and opened.answers(reading, key):
             return
-        self._check_soon.stop()
-        work = self._on_scope(
-            lambda scope, _void: OpenedCell(reading, key, scope.cell(reading, key))
+        self._ask_aside(
+            "cell",
+            lambda scope, _void: OpenedCell(reading, key, scope.cell(reading, key)),
+            self._show_cell,
+            _CHECK,
         )
-        self._submit(Job("cell", work, _CHECK), self._show_cell)
+
+    def _awaits_more_than(self, kinds: frozenset[str]) -> bool:
+        return any(kind not in kinds for kind, _show in self._tickets.values())
+
+    def _ask_aside(
+        self,
+        kind: str,
+        work: Callable[["Scope", Cancelled], _Answer],
+        show: Callable[[Any], None],
+        replaces: frozenset[str] = _IDLE,
+    ) -> None:
+        """Ask what changes nothing that is shown, before the cached pass is compared."""
+        self._check_soon.stop()
+        self._submit(Job(kind, self._on_scope(work), replaces), show)
 
     def _show_cell(self, opened: OpenedCell) -> None:
         state = self._store.state
@@ -452,14 +467,15 @@ class Controller(QObject):
         """Ask for what each layer would answer, if somebody looks at it."""
         state = self._store.state
         reading, opened = state.reading, state.lens
-        awaited = {kind for kind, _show in self._tickets.values()}
-        if not state.wants_lens or reading is None or awaited - {"check"}:
+        if not state.wants_lens or reading is None or self._awaits_more_than(_IDLE):
             return
         if opened is not None and opened.answers(reading):
             return
-        self._check_soon.stop()
-        work = self._on_scope(lambda scope, void: OpenedLens(reading, scope.lens(reading, void)))
-        self._submit(Job("lens", work, frozenset({"check"})), self._show_lens)
+        self._ask_aside(
+            "lens",
+            lambda scope, void: OpenedLens(reading, scope.lens(reading, void)),
+            self._show_lens,
+        )
 
     def _show_lens(self, opened: OpenedLens) -> None:
         state = self._store.state
@@ -471,19 +487,16 @@ class Controller(QObject):
         """Ask for what was added to the residual, and to a token's logit, if somebody looks."""
         state = self._store.state
         reading, token_id, opened = state.reading, state.followed_id, state.residual
-        awaited = {kind for kind, _show in self._tickets.values()}
-        if not state.wants_residual or reading is None or awaited - {"check"}:
+        if not state.wants_residual or reading is None or self._awaits_more_than(_IDLE):
             return
         if token_id is None or (opened is not None and opened.answers(reading, token_id)):
             return
-        self._check_soon.stop()
 
         def work(scope: "Scope", void: Cancelled) -> OpenedResidual:
             stream, attribution = scope.residual(reading, token_id, void) or (None, None)
             return OpenedResidual(reading, token_id, stream, attribution)
 
-        job = Job("residual", self._on_scope(work), frozenset({"check"}))
-        self._submit(job, self._show_residual)
+        self._ask_aside("residual", work, self._show_residual)
 
     def _show_residual(self, opened: OpenedResidual) -> None:
         state = self._store.state
@@ -495,14 +508,12 @@ class Controller(QObject):
         """Ask what the number format does to the predictions, if somebody looks at it."""
         state = self._store.state
         reading, opened = state.reading, state.consequence
-        awaited = {kind for kind, _show in self._tickets.values()}
-        if not state.wants_consequence or reading is None or awaited - {"check"}:
+        if not state.wants_consequence or reading is None or self._awaits_more_than(_IDLE):
             return
         if state.playing:  # which leaves no time for it
             return
         if opened is not None and opened.answers(reading):
             return
-        self._check_soon.stop()
 
         def work(scope: "Scope", void: Cancelled) -> OpenedConsequence:
             try:
@@ -512,8 +523,7 @@ class Controller(QObject):
             except EngineError as error:  # is shown where the figure would be
                 return OpenedConsequence(reading, None, str(error))
 
-        job = Job("consequence", self._on_scope(work), frozenset({"check"}))
-        self._submit(job, self._show_consequence)
+        self._ask_aside("consequence", work, self._show_consequence)
 
     def _show_consequence(self, opened: OpenedConsequence) -> None:
         self._store.update(consequence=opened)
