@@ -42,8 +42,7 @@ class Scope:
         self._cursor = 0
         self._look = Look()
         self._sampling = Sampling()
-        # The logits keep their id as long as they are held here.
-        self._latest: tuple[tuple[int, Sampling], Floats, Stages] | None = None
+        self._latest: tuple[Floats, Sampling, Stages] | None = None
         self._float32: Transformer | None = None  # the same model, while it is compared with
 
     # Text
@@ -164,8 +163,7 @@ class Scope:
         Raises:
             CancelledError: `cancelled` said so.
         """
-        is_here = reading.info is self.info and reading.conditions == self._run.conditions
-        if not is_here or not reading.n_tokens:
+        if not self._is_here(reading):
             return None
         after = reading.document.token_ids[reading.n_fallen + reading.n_tokens :]
         return self._run.lens(reading.session, after[0] if after else None, cancelled)
@@ -181,8 +179,7 @@ class Scope:
         Raises:
             CancelledError: `cancelled` said so.
         """
-        is_here = reading.info is self.info and reading.conditions == self._run.conditions
-        if not is_here or not reading.n_tokens:
+        if not self._is_here(reading):
             return None
         stream = self._run.stream(reading.session, reading.position, cancelled)
         return stream, self._run.attribution(stream, token_id)
@@ -197,8 +194,7 @@ class Scope:
             EngineError: there is no memory for them, or their file is gone.
             CancelledError: `cancelled` said so.
         """
-        is_here = reading.info is self.info and reading.conditions == self._run.conditions
-        if not is_here or not reading.n_tokens or self.info.held.number_format == "float32":
+        if not self._is_here(reading) or self.info.held.number_format == "float32":
             return None
         if self._float32 is None:
             self._float32 = float32_model(self.info, cancelled)
@@ -208,6 +204,11 @@ class Scope:
     def forget_float32(self) -> None:
         """Give back the memory that comparing takes."""
         self._float32 = None
+
+    def _is_here(self, reading: Reading) -> bool:
+        """Whether a reading has tokens, of this model, under the conditions in force."""
+        is_ours = reading.info is self.info and reading.conditions == self._run.conditions
+        return is_ours and reading.n_tokens > 0
 
     # The answer
 
@@ -234,10 +235,10 @@ class Scope:
 
     def _stages(self, session: Session, position: int) -> Stages:
         logits = self._run.logits(session, position)
-        asked = (id(logits), self._sampling)
-        if self._latest is None or self._latest[0] != asked:
-            self._latest = asked, logits, stages(logits, self._sampling)
-        return self._latest[2]
+        latest = self._latest
+        if latest is None or latest[0] is not logits or latest[1] != self._sampling:
+            latest = self._latest = logits, self._sampling, stages(logits, self._sampling)
+        return latest[2]
 
     def _reading(self, reason: Reason, computed: tuple[int, int]) -> Reading:
         session = self._shown()
