@@ -3,12 +3,12 @@
 The model in force has lost them, so they are read from its file again, beside it.
 """
 
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import torch
 
+from engine.cancelling import Cancelled, never
 from engine.conditions import Conditions
 from engine.errors import EngineError
 from engine.formats import Consequence
@@ -21,7 +21,7 @@ from engine.session import Session
 _ROWS = 64  # of logits worked out together
 
 
-def float32_model(info: ModelInfo, cancelled: Callable[[], bool]) -> Transformer:
+def float32_model(info: ModelInfo, cancelled: Cancelled) -> Transformer:
     """The same model from its file, in float32 on the processor.
 
     Raises:
@@ -46,7 +46,7 @@ def compare(
     reference: Transformer,
     session: Session,
     conditions: Conditions,
-    cancelled: Callable[[], bool] = lambda: False,
+    cancelled: Cancelled = never,
 ) -> Consequence:
     """How far a session's predictions are from those of the same model in float32.
 

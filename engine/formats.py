@@ -37,6 +37,9 @@ class FormatChoice:
     device: DeviceName = "cpu"
 
 
+FLOAT32 = FormatChoice()
+
+
 @dataclass(frozen=True)
 class Held:
     """How a loaded model is held."""

@@ -1,11 +1,10 @@
 """Reads the logit lens while a pass runs: a recorder that keeps answers, never residuals."""
 
-from collections.abc import Callable
-
 import numpy as np
 import torch
 from torch import Tensor
 
+from engine.cancelling import Cancelled, never
 from engine.conditions import Conditions
 from engine.errors import CancelledError
 from engine.kv_cache import KVCache
@@ -26,7 +25,7 @@ class LensRecorder:
         model: Transformer,
         target: Tensor,
         shown: Tensor,
-        cancelled: Callable[[], bool],
+        cancelled: Cancelled,
     ) -> None:
         """`target` [T] are the tokens to follow; `shown` [T, C] are the final hidden states."""
         self._model, self._shown, self._cancelled = model, shown, cancelled
@@ -84,7 +83,7 @@ def read_lens(
     conditions: Conditions,
     next_id: int | None,
     start: int = 0,
-    cancelled: Callable[[], bool] = lambda: False,
+    cancelled: Cancelled = never,
 ) -> Lens:
     """The lens at the positions from `start` on of a session that has at least one more.
 

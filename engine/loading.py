@@ -8,12 +8,13 @@ from pathlib import Path
 import torch
 
 from engine.architectures import build
+from engine.cancelling import Cancelled, never
 from engine.checkpoints import gguf, hf_folder, nanogpt
 from engine.checkpoints.folder import load_checkpoint
 from engine.checkpoints.raw import RawCheckpoint
 from engine.config import ModelConfig
 from engine.errors import CheckpointError
-from engine.formats import FormatChoice
+from engine.formats import FLOAT32, FormatChoice
 from engine.matrices import decide, prepare
 from engine.model import Transformer
 from engine.reading import ModelInfo
@@ -21,9 +22,7 @@ from engine.tokenizers import Tokenizer
 from engine.tokenizers.padded import Padded
 
 Parts = tuple[Transformer, Tokenizer, str]  # and the model's name
-Cancelled = Callable[[], bool]
 Told = Callable[[float], None]  # how much of the weights has been read, 0 to 1
-FLOAT32 = FormatChoice()
 
 
 @dataclass(frozen=True)
@@ -73,7 +72,7 @@ READERS: tuple[Reader, ...] = (
 def load(
     path: Path,
     choice: FormatChoice = FLOAT32,
-    cancelled: Cancelled = lambda: False,
+    cancelled: Cancelled = never,
     told: Told = lambda _share: None,
 ) -> Loaded:
     """The model of a folder (this program's own, or Hugging Face's), a GGUF file or a `ckpt.pt`.

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from engine.cancelling import Cancelled, never
 from engine.errors import CancelledError, EngineError
 from engine.formats import DEVICE_TITLES, DeviceName, FormatChoice, FormatName, Held
 from engine.layers import TokenEmbedding
@@ -296,7 +297,7 @@ def prepare(
     model: Transformer,
     held: Held,
     read: Read | None = None,
-    cancelled: Callable[[], bool] = lambda: False,
+    cancelled: Cancelled = never,
 ) -> None:
     """Bring a model into a format and onto a device, one module after another.
 

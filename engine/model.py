@@ -6,12 +6,11 @@ after attention or beside it), grouped heads and the layers' own windows are cho
 `ModelConfig`. The KV cache is an argument, not a part of the model.
 """
 
-from collections.abc import Callable
-
 import torch
 from torch import Tensor, nn
 
 from engine.attention import Attention, Recorder, Scoring
+from engine.cancelling import Cancelled, never
 from engine.conditions import Conditions
 from engine.config import ModelConfig
 from engine.errors import CancelledError, ContextFullError
@@ -172,7 +171,7 @@ class Transformer(nn.Module):
         kv_cache: KVCache | None = None,
         conditions: Conditions = CAUSAL,
         record: Recorder | None = None,
-        cancelled: Callable[[], bool] = lambda: False,
+        cancelled: Cancelled = never,
     ) -> Tensor:
         """The normed residual after the last block [..., T, C] of the new tokens.
 

@@ -5,7 +5,7 @@ that it recorded, so that no row before the position is computed again and no ma
 twice. Each head then goes through its own columns of W_O.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from engine.attention import attention_weights, mix_values
+from engine.cancelling import Cancelled, never
 from engine.conditions import Conditions
 from engine.errors import CancelledError
 from engine.model import Block, Transformer
@@ -63,7 +64,7 @@ def read_stream(
     session: Session,
     position: int,
     conditions: Conditions,
-    cancelled: Callable[[], bool] = lambda: False,
+    cancelled: Cancelled = never,
 ) -> Stream:
     """The residual at a position of a session that the model has read under the conditions.
 

@@ -1,7 +1,7 @@
 """The live machine: a model, its KV cache and the conditions, reading one text."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from engine.attention import attention_weights, query_blocks
+from engine.cancelling import Cancelled, never
 from engine.cell import HeadWeights
 from engine.conditions import Conditions
 from engine.errors import ContextFullError, EngineError
@@ -29,10 +30,6 @@ Bools = NDArray[np.bool_]
 
 # Rows of logits worked out together: a whole text's would be T · V numbers.
 _LOGIT_ROWS = 64
-
-
-def _never() -> bool:
-    return False
 
 
 class Run:
@@ -69,7 +66,7 @@ class Run:
         self._past = self._lens = self._stream = self._logits = None
         self._kv_cache.rewind(0)
 
-    def read(self, token_ids: Sequence[int], cancelled: Callable[[], bool] = _never) -> Session:
+    def read(self, token_ids: Sequence[int], cancelled: Cancelled = never) -> Session:
         """Make `token_ids` the text: keep the common prefix, compute the rest.
 
         If the pass is given up, the run holds what it knew before, cut to the common prefix
@@ -147,7 +144,7 @@ class Run:
         token_ids: Tensor,
         start: int,
         kv_cache: KVCache | None,
-        cancelled: Callable[[], bool] = _never,
+        cancelled: Cancelled = never,
     ) -> Trace:
         """Compute the rows from `start` on; `token_ids` [S] are all tokens."""
         recorder = PassRecorder(self.config, token_ids, start, self.conditions)
@@ -261,7 +258,7 @@ class Run:
             rows.append(attention_weights(q, k, last, scoring)[:, 0])
         return torch.stack(rows)
 
-    def check_cache(self, session: Session, cancelled: Callable[[], bool] = _never) -> CacheCheck:
+    def check_cache(self, session: Session, cancelled: Cancelled = never) -> CacheCheck:
         """Compute a session of this run once more, in one pass and without the cache.
 
         Raises:
@@ -278,9 +275,7 @@ class Run:
             weights=float(weights.abs().max()),
         )
 
-    def lens(
-        self, session: Session, next_id: int | None, cancelled: Callable[[], bool] = _never
-    ) -> Lens:
+    def lens(self, session: Session, next_id: int | None, cancelled: Cancelled = never) -> Lens:
         """The logit lens at every position of a session of this run that is not empty.
 
         `next_id` is the token that follows its last one, if any does. Positions that the latest
@@ -300,9 +295,7 @@ class Run:
         self._lens = session.token_ids, lens
         return lens
 
-    def stream(
-        self, session: Session, position: int, cancelled: Callable[[], bool] = _never
-    ) -> Stream:
+    def stream(self, session: Session, position: int, cancelled: Cancelled = never) -> Stream:
         """The residual at a position of a session of this run, and what was added to it.
 
         Raises:

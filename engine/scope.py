@@ -4,9 +4,9 @@ This is all that a window needs to know of the engine. A method that raises leav
 and the cursor as they were.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
 
+from engine.cancelling import Cancelled, never
 from engine.cell import CellArithmetic, cell_arithmetic
 from engine.conditions import Conditions
 from engine.document import Document
@@ -22,13 +22,6 @@ from engine.residual import Attribution, Stream
 from engine.run import Run
 from engine.sampling import Floats, Sampling, Stages, draw, stages
 from engine.session import Session
-
-
-def _never() -> bool:
-    return False
-
-
-Cancelled = Callable[[], bool]
 
 
 class Scope:
@@ -47,7 +40,7 @@ class Scope:
 
     # Text
 
-    def edit(self, text: str, cancelled: Cancelled = _never) -> Reading:
+    def edit(self, text: str, cancelled: Cancelled = never) -> Reading:
         """Make `text` the prompt; what it shares with the text before is not computed again."""
         token_ids = self._tokenizer.encode(text)
         document = Document(
@@ -58,7 +51,7 @@ class Scope:
         )
         return self._read(document, cancelled)
 
-    def step(self, cancelled: Cancelled = _never) -> Reading:
+    def step(self, cancelled: Cancelled = never) -> Reading:
         """One token further: along the known text where it still holds, else a fresh draw.
 
         A known token holds if the user chose it, if it belongs to the prompt, or if it was drawn
@@ -80,7 +73,7 @@ class Scope:
         token_id = draw(last.probs, self._sampling.seed, cursor)
         return self._append(cursor, token_id, self._sampling, cancelled)
 
-    def choose(self, cursor: int, token_id: int, cancelled: Cancelled = _never) -> Reading:
+    def choose(self, cursor: int, token_id: int, cancelled: Cancelled = never) -> Reading:
         """Branch: keep the first `cursor` tokens and go on with `token_id`."""
         return self._append(cursor, token_id, None, cancelled)
 
@@ -118,12 +111,12 @@ class Scope:
 
     # Settings
 
-    def set_conditions(self, conditions: Conditions, cancelled: Cancelled = _never) -> Reading:
+    def set_conditions(self, conditions: Conditions, cancelled: Cancelled = never) -> Reading:
         """Run the same text under other conditions, from position 0 on."""
         self._run.set_conditions(conditions)
         return self._read(self._document, cancelled, self._cursor)
 
-    def set_cache(self, *, use: bool, cancelled: Cancelled = _never) -> Reading:
+    def set_cache(self, *, use: bool, cancelled: Cancelled = never) -> Reading:
         """Switch the KV cache on or off and read the text again."""
         self._run.set_cache(use=use)
         return self._read(self._document, cancelled, self._cursor)
@@ -138,7 +131,7 @@ class Scope:
         self._look = look
         return self._reading("looked", (0, 0))
 
-    def check_cache(self, cancelled: Cancelled = _never) -> CacheCheck | None:
+    def check_cache(self, cancelled: Cancelled = never) -> CacheCheck | None:
         """Compare what is shown with one pass without the cache; None for an empty text."""
         shown = self._shown()
         return self._run.check_cache(shown, cancelled) if len(shown) else None
@@ -155,7 +148,7 @@ class Scope:
         weights = self._run.head_weights(focus.layer, focus.head, reading.n_tokens)
         return cell_arithmetic(reading, key, weights)
 
-    def lens(self, reading: Reading, cancelled: Cancelled = _never) -> Lens | None:
+    def lens(self, reading: Reading, cancelled: Cancelled = never) -> Lens | None:
         """What the model would answer after each of its layers, at every position of a reading.
 
         None for an empty text, and for a reading of another model or other conditions.
@@ -169,7 +162,7 @@ class Scope:
         return self._run.lens(reading.session, after[0] if after else None, cancelled)
 
     def residual(
-        self, reading: Reading, token_id: int, cancelled: Cancelled = _never
+        self, reading: Reading, token_id: int, cancelled: Cancelled = never
     ) -> tuple[Stream, Attribution | None] | None:
         """What was added to the residual at a reading's position, and to one token's logit.
 
@@ -184,7 +177,7 @@ class Scope:
         stream = self._run.stream(reading.session, reading.position, cancelled)
         return stream, self._run.attribution(stream, token_id)
 
-    def consequence(self, reading: Reading, cancelled: Cancelled = _never) -> Consequence | None:
+    def consequence(self, reading: Reading, cancelled: Cancelled = never) -> Consequence | None:
         """What the number format does to the predictions on a reading's text.
 
         The weights are read again in float32 and kept until `forget_float32`. None for an empty

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from PySide6.QtCore import QObject, Qt, QTimer, Signal
 
+from engine.cancelling import Cancelled
 from engine.errors import CancelledError, ConfigError, ContextFullError, EngineError
 from engine.reading import CacheCheck, Look, Reading
 from engine.readouts import ROLE_THRESHOLD, Role
@@ -25,7 +26,7 @@ from gui.state import (
     Selection,
     Store,
 )
-from gui.worker import Cancelled, EngineThread, Job
+from gui.worker import EngineThread, Job
 
 if TYPE_CHECKING:
     from engine.scope import Scope

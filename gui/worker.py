@@ -8,9 +8,8 @@ from typing import Any
 
 from PySide6.QtCore import QThread, Signal
 
+from engine.cancelling import Cancelled
 from engine.errors import CancelledError, EngineError
-
-Cancelled = Callable[[], bool]
 
 
 @dataclass(frozen=True)

@@ -24,10 +24,11 @@ from engine.architectures import (
     qwen3,
 )
 from engine.architectures._architecture import Architecture, Settings
+from engine.cancelling import Cancelled, never
 from engine.checkpoints.raw import RawCheckpoint
 from engine.config import ModelConfig
 from engine.errors import CheckpointError, ConfigError
-from engine.formats import WEIGHT_BYTES, FormatChoice, Held
+from engine.formats import FLOAT32, WEIGHT_BYTES, FormatChoice, Held
 from engine.library.memory import available_bytes
 from engine.matrices import decide, prepare
 from engine.model import Transformer
@@ -46,7 +47,6 @@ ARCHITECTURES: tuple[Architecture, ...] = (
     gemma3.ARCHITECTURE,
 )
 
-FLOAT32 = FormatChoice()
 _LAYER = re.compile(r"^blocks\.(\d+)\.")
 _READABLE = (torch.float32, torch.float16, torch.bfloat16)
 
@@ -54,7 +54,7 @@ _READABLE = (torch.float32, torch.float16, torch.bfloat16)
 def build(
     raw: RawCheckpoint,
     choice: FormatChoice = FLOAT32,
-    cancelled: Callable[[], bool] = lambda: False,
+    cancelled: Cancelled = never,
     told: Callable[[float], None] = lambda _share: None,
 ) -> Transformer:
     """The model of a checkpoint in the format that was chosen, ready to run.

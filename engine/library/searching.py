@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
+from engine.cancelling import Cancelled, never
 from engine.errors import CheckpointError
 from engine.library.files import size_of
 from engine.library.folder_model import describe_folder
@@ -12,7 +13,7 @@ from engine.library.gguf_model import describe_gguf
 from engine.library.nanogpt_model import describe_nanogpt
 from engine.library.places import Place
 from engine.library.stores import Candidate, in_folder, in_hub_cache, in_ollama, in_packages
-from engine.library.walk import IsCancelled, Walker, never
+from engine.library.walk import Walker
 
 MOST_MODELS = 2000  # in one place
 
@@ -26,8 +27,8 @@ _STORES: Mapping[str, Callable[[Path, Walker], Iterator[Candidate]]] = {
 
 def search(
     places: Iterable[Place],
-    is_cancelled: IsCancelled = never,
-    make_walker: Callable[[IsCancelled], Walker] = Walker,
+    is_cancelled: Cancelled = never,
+    make_walker: Callable[[Cancelled], Walker] = Walker,
 ) -> Iterator[Found | Looking | Note]:
     """Every model in these places, once, however many links and places lead to it.
 

@@ -2,19 +2,14 @@
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from engine.cancelling import Cancelled, never
+
 MOST_ENTRIES = 100_000
 DEEPEST = 12
-
-IsCancelled = Callable[[], bool]
-
-
-def never() -> bool:
-    """Nobody wants to stop."""
-    return False
 
 
 @dataclass(frozen=True)
@@ -34,7 +29,7 @@ class Walker:
 
     def __init__(
         self,
-        is_cancelled: IsCancelled = never,
+        is_cancelled: Cancelled = never,
         most_entries: int = MOST_ENTRIES,
         deepest: int = DEEPEST,
     ) -> None:
