@@ -3,20 +3,23 @@
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from engine.errors import TokenizerError
-from engine.tokenizers.utf8 import to_bytes, to_text
+from engine.tokenizers.by_bytes import ByBytes
+from engine.tokenizers.utf8 import to_bytes
 
 KIND = "characters"
 
 
-class Characters:
+class Characters(ByBytes):
     """Owns the list of known characters: their ids come first, then 256 ids for single bytes.
 
     Raises:
         TokenizerError: a character is listed twice, or an entry is not one character.
     """
+
+    kind: ClassVar[str] = KIND  # by which `load_tokenizer` knows it
 
     def __init__(self, characters: Sequence[str]) -> None:
         for character in characters:
@@ -29,7 +32,11 @@ class Characters:
             raise TokenizerError(f"the vocabulary lists {twice!r} twice; once is right.")
         self._characters = tuple(characters)
         self._ids = {character: i for i, character in enumerate(characters)}
-        self._bytes = [to_bytes(c) for c in characters] + [bytes([b]) for b in range(256)]
+        super().__init__(self._spelled(characters))
+
+    @staticmethod
+    def _spelled(characters: Sequence[str]) -> list[bytes]:
+        return [to_bytes(c) for c in characters] + [bytes([b]) for b in range(256)]
 
     @classmethod
     def train(cls, texts: Iterable[str]) -> Self:
@@ -50,13 +57,8 @@ class Characters:
 
     def save(self, folder: Path) -> None:
         """Write `tokenizer.json` into the folder."""
-        data = {"kind": KIND, "characters": list(self._characters)}
+        data = {"kind": self.kind, "characters": list(self._characters)}
         (folder / "tokenizer.json").write_text(json.dumps(data), encoding="utf-8")
-
-    @property
-    def vocab_size(self) -> int:
-        """The known characters and the 256 bytes."""
-        return len(self._bytes)
 
     def encode(self, text: str) -> list[int]:
         """One id per known character, one per UTF-8 byte of any other."""
@@ -69,23 +71,3 @@ class Characters:
             else:
                 token_ids.extend(first_byte + byte for byte in to_bytes(character))
         return token_ids
-
-    def decode(self, token_ids: Iterable[int]) -> str:
-        """The text; bytes that form no character become U+FFFD.
-
-        Raises:
-            TokenizerError: an id is outside the vocabulary.
-        """
-        return to_text(b"".join(map(self.token_bytes, token_ids)))
-
-    def token_bytes(self, token_id: int) -> bytes:
-        """The UTF-8 bytes one token stands for, possibly a part of a character.
-
-        Raises:
-            TokenizerError: the id is outside the vocabulary.
-        """
-        if not 0 <= token_id < len(self._bytes):
-            raise TokenizerError(
-                f"token {token_id} is outside the vocabulary of 0 to {len(self._bytes) - 1}."
-            )
-        return self._bytes[token_id]

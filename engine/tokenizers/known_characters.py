@@ -5,12 +5,12 @@ as a known one that stands for it, a question mark where there is one, and the t
 Every other text comes back unchanged.
 """
 
-import json
 from collections.abc import Sequence
-from pathlib import Path
+from typing import ClassVar
 
 from engine.errors import TokenizerError
 from engine.tokenizers.characters import Characters
+from engine.tokenizers.utf8 import to_bytes
 
 KIND = "known characters"
 
@@ -24,23 +24,18 @@ class KnownCharacters(Characters):
         TokenizerError: there is no character, one is listed twice, or an entry is not one.
     """
 
+    kind: ClassVar[str] = KIND
+
     def __init__(self, characters: Sequence[str]) -> None:
         if not characters:
             raise TokenizerError("the vocabulary lists no characters; it should hold at least one.")
         super().__init__(characters)
-        del self._bytes[len(characters) :]
         stand_in = next((c for c in _STAND_INS if c in self._ids), characters[0])
         self._unknown = self._ids[stand_in]
 
-    def save(self, folder: Path) -> None:
-        """Write `tokenizer.json` into the folder."""
-        data = {"kind": KIND, "characters": list(self._characters)}
-        (folder / "tokenizer.json").write_text(json.dumps(data), encoding="utf-8")
-
-    @property
-    def vocab_size(self) -> int:
-        """The known characters."""
-        return len(self._characters)
+    @staticmethod
+    def _spelled(characters: Sequence[str]) -> list[bytes]:
+        return [to_bytes(character) for character in characters]
 
     def encode(self, text: str) -> list[int]:
         """One id per character."""

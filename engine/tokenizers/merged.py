@@ -1,15 +1,15 @@
 """What all vocabularies share whose merging the `tokenizers` library does."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import tokenizers
 
-from engine.errors import TokenizerError
-from engine.tokenizers.utf8 import to_bytes, to_text
+from engine.tokenizers.by_bytes import ByBytes
+from engine.tokenizers.utf8 import to_bytes
 
 
-class MergedVocabulary:
+class MergedVocabulary(ByBytes):
     """Owns the library's tokenizer and, for each token id, the bytes it stands for.
 
     What matches `spelled`, a pattern of one group, is kept from the library and spelled in
@@ -24,16 +24,11 @@ class MergedVocabulary:
         spelled: re.Pattern[str],
         unspellable: re.Pattern[str] | None = None,
     ) -> None:
+        super().__init__(token_bytes)
         self._library = library
-        self._bytes = token_bytes
         self._byte_ids = byte_ids
         self._spelled = spelled
         self._unspellable = unspellable
-
-    @property
-    def vocab_size(self) -> int:
-        """The number of token ids, special and added ones included."""
-        return len(self._bytes)
 
     def encode(self, text: str) -> list[int]:
         """The token ids of any str; nothing is added or dropped."""
@@ -46,23 +41,3 @@ class MergedVocabulary:
             elif piece:
                 token_ids.extend(self._library.encode(piece, add_special_tokens=False).ids)
         return token_ids
-
-    def decode(self, token_ids: Iterable[int]) -> str:
-        """The text; bytes that form no character become U+FFFD.
-
-        Raises:
-            TokenizerError: an id is outside the vocabulary.
-        """
-        return to_text(b"".join(map(self.token_bytes, token_ids)))
-
-    def token_bytes(self, token_id: int) -> bytes:
-        """The UTF-8 bytes one token stands for, possibly a part of a character.
-
-        Raises:
-            TokenizerError: the id is outside the vocabulary.
-        """
-        if not 0 <= token_id < len(self._bytes):
-            raise TokenizerError(
-                f"token {token_id} is outside the vocabulary of 0 to {len(self._bytes) - 1}."
-            )
-        return self._bytes[token_id]
