@@ -13,6 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gui.widgets.agreement import agreeing
+
 CUT = "\U0010fffe"  # a noncharacter: no text is allowed to carry it
 _PLANE = 0x100000
 _HELD_ELSEWHERE = re.compile("[\ud800-\udfff\r\u2029\ufdd0\ufdd1\ufeff]")
@@ -69,22 +71,6 @@ def difference(old: str, new: str) -> tuple[int, int, int]:
     """What to replace: old[start:stop] with new[start:end], as little as possible."""
     if new.startswith(old):  # text that grows at its end, the common case
         return len(old), len(old), len(new)
-    start = _common(old, new, min(len(old), len(new)), from_end=False)
-    most = min(len(old), len(new)) - start
-    tail = _common(old, new, most, from_end=True)
+    start = agreeing(old, new)
+    tail = agreeing(old[start:][::-1], new[start:][::-1])
     return start, len(old) - tail, len(new) - tail
-
-
-def _common(old: str, new: str, most: int, *, from_end: bool) -> int:
-    """How many characters agree at one end, found by halving (slices compare at C speed)."""
-    low, high = 0, most
-    while low < high:
-        middle = (low + high + 1) // 2
-        if from_end:
-            same = (
-                old[len(old) - middle : len(old) - low] == new[len(new) - middle : len(new) - low]
-            )
-        else:
-            same = old[low:middle] == new[low:middle]
-        low, high = (middle, high) if same else (low, middle - 1)
-    return low
