@@ -1,15 +1,18 @@
 """All the ways to a model: the list of this computer's, the last ones, dialogs, dropping it."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 
 from gui.ask_for_model import ask_for_file, ask_for_folder
-from gui.library_window import LibraryWindow
 from gui.main_window import MainWindow
 from gui.model_drop import ModelDrop
 from gui.recent_models import RecentMenu, RecentModels
 from gui.settings import Settings
+
+if TYPE_CHECKING:
+    from gui.library_window import LibraryWindow
 
 
 class ModelDoors(QObject):
@@ -31,6 +34,8 @@ class ModelDoors(QObject):
 
     def show_library(self) -> None:
         """List the models on this computer."""
+        from gui.library_window import LibraryWindow  # noqa: PLC0415 - hardly any start needs it
+
         if self._library is None:
             self._library = LibraryWindow(self._settings, self._window)
             self._library.chosen.connect(self.chosen)
