@@ -26,7 +26,7 @@ PANELS: tuple[tuple[type[Panel], str], ...] = (
     (LensPanel, "right tab"),
     (MaskPanel, "right tab"),
     (CellPanel, "right tab"),
-    (FormatsPanel, "right tab"),
+    (FormatsPanel, "left tab"),
     (CachePanel, "right low tab"),
     (TimePanel, "bottom bare"),
     (ChecksPanel, "bottom beside bare"),

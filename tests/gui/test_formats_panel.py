@@ -232,7 +232,7 @@ def test_the_panel_compares_with_float32_while_it_is_seen(
         "the figure of the new text",
     )
     assert len(loads) == 1
-    whole.window.go_to_panel("next_token")
+    whole.window.go_to_panel("heads")
     wait_until(lambda: not whole.state.wants_consequence, "nobody to look")
     whole.wish(EditText(f"{TEXT}?"))
     whole.window.go_to_panel("format")
