@@ -41,7 +41,18 @@ def make_qk_norm(config: ModelConfig, n_heads: int) -> nn.Module:
     return nn.RMSNorm(width, eps=config.norm_eps)
 
 
-class TokenEmbedding(nn.Embedding):
+class Embedding(nn.Embedding):
+    """A row for each of so many things."""
+
+    def reset_parameters(self) -> None:
+        """Draw weights, if there are any: where only shapes are wanted, torch would import its
+        whole compiler for the sake of this one draw, which takes longer than importing torch.
+        """
+        if not self.weight.is_meta:
+            super().reset_parameters()
+
+
+class TokenEmbedding(Embedding):
     """A row for each token of the vocabulary [V, C]; tied models score tokens with it too."""
 
     def rows(self, which: Tensor | int) -> Tensor:

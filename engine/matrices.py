@@ -321,8 +321,6 @@ def prepare(
             _replace(model, name, module, held)
         if name and not list(module.children()):
             model.get_submodule(name).to(device)
-    if read is not None:
-        model.reset_tables()
     model.to(device)
     model.held = replace(held, n_bytes=bytes_of(model))
 

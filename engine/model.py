@@ -16,7 +16,7 @@ from engine.config import ModelConfig
 from engine.errors import CancelledError, ContextFullError
 from engine.formats import Held
 from engine.kv_cache import KVCache
-from engine.layers import MLP, Linear, TokenEmbedding, make_norm
+from engine.layers import MLP, Embedding, Linear, TokenEmbedding, make_norm
 from engine.positions import (
     alibi_slopes,
     rotary_frequencies,
@@ -76,7 +76,7 @@ class Transformer(nn.Module):
         self.embedding = TokenEmbedding(config.vocab_size, config.d_model)
         learned = config.positions == "learned"
         self.position_embedding = (
-            nn.Embedding(config.max_seq_len, config.d_model) if learned else None
+            Embedding(config.max_seq_len, config.d_model) if learned else None
         )
         self.blocks = nn.ModuleList(Block(config, layer) for layer in range(config.n_layer))
         is_normed = config.norm_placement == "post"
@@ -84,9 +84,10 @@ class Transformer(nn.Module):
         self.output = (
             None if config.tied_output else Linear(config.d_model, config.vocab_size, bias=False)
         )
-        self.reset_tables()
+        with torch.device("cpu"):  # also where the weights are only shapes
+            self._make_tables()
 
-    def reset_tables(self) -> None:
+    def _make_tables(self) -> None:
         """Work out what the position scheme fixes; no checkpoint holds it."""
         config = self.config
         tables: dict[str, Tensor | None] = dict.fromkeys(

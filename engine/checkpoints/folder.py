@@ -104,11 +104,12 @@ def load_checkpoint(folder: Path) -> Checkpoint:
             f"{folder}: the tokenizer has {tokenizer.vocab_size} tokens, the model only "
             f"{config.vocab_size}; they do not belong together."
         )
-    model = Transformer(config)
+    with torch.device("meta"):  # only names and shapes
+        model = Transformer(config)
     path = folder / WEIGHTS_FILE
     tensors = read_tensors(path)
     check_tensors(path, tensors, dict(model.state_dict()))
-    model.load_state_dict(tensors)
+    model.load_state_dict(tensors, assign=True)
     model.eval()
     return Checkpoint(model, tokenizer, stored["training"])
 
