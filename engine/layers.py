@@ -45,8 +45,9 @@ class Embedding(nn.Embedding):
     """A row for each of so many things."""
 
     def reset_parameters(self) -> None:
-        """Draw weights, if there are any: where only shapes are wanted, torch would import its
-        whole compiler for the sake of this one draw, which takes longer than importing torch.
+        """Draw weights, unless only their shape is wanted.
+
+        For a draw without memory torch imports its compiler, which takes longer than torch itself.
         """
         if not self.weight.is_meta:
             super().reset_parameters()

@@ -75,9 +75,7 @@ class Transformer(nn.Module):
         self.held = Held()
         self.embedding = TokenEmbedding(config.vocab_size, config.d_model)
         learned = config.positions == "learned"
-        self.position_embedding = (
-            Embedding(config.max_seq_len, config.d_model) if learned else None
-        )
+        self.position_embedding = Embedding(config.max_seq_len, config.d_model) if learned else None
         self.blocks = nn.ModuleList(Block(config, layer) for layer in range(config.n_layer))
         is_normed = config.norm_placement == "post"
         self.final_norm = nn.Identity() if is_normed else make_norm(config)
@@ -225,6 +223,6 @@ class Transformer(nn.Module):
         """Logits [..., T, V] of the new tokens [..., T]; raises as `hidden` does."""
         return self.logits(self.hidden(token_ids, kv_cache, conditions, record))
 
-    def batch_logits(self, token_ids: Tensor) -> Tensor:
+    def batch_logits(self, token_ids: Tensor, conditions: Conditions = CAUSAL) -> Tensor:
         """Logits [B, T, V] of whole windows [B, T], for training: no cache, no record."""
-        return self.forward(token_ids)
+        return self.forward(token_ids, conditions=conditions)

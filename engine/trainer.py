@@ -19,12 +19,14 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from engine.checkpoints.folder import check_tensors, read_tensors, write_tensors
+from engine.conditions import Conditions
 from engine.config import ModelConfig
 from engine.errors import TrainingError
 from engine.model import Transformer
 from engine.training_data import IntArray, TrainingData
 
 Dtype = Literal["auto", "float32", "bfloat16"]
+TrainedMask = Literal["causal", "none"]
 
 TOKENS_AT_ONCE = 2048  # of a step's windows; more only fills memory, the gradient is the same sum
 SECONDS_OF_SPEED = 60.0  # tokens per second are told over about the last minute
@@ -36,7 +38,8 @@ class TrainingSettings:
 
     One step in `long_every` has windows of `long_seq_len`, so that every position is trained
     from the beginning, at the price of the short ones most of the time; 0: none has. The first
-    `copy_steps` have windows of `copy_seq_len` in which nothing but copying pays.
+    `copy_steps` have windows of `copy_seq_len` in which nothing but copying pays. With the mask
+    "none" every position sees the whole window, the token that it is to predict included.
 
     Raises:
         TrainingError: a number is out of its range.
@@ -58,6 +61,7 @@ class TrainingSettings:
     beta2: float = 0.95
     clip: float = 1.0
     seed: int = 1
+    mask: TrainedMask = "causal"
     dtype: Dtype = "auto"
     compile: bool = False
     evaluate_every: int = 200
@@ -92,10 +96,16 @@ class TrainingSettings:
                 raise TrainingError(
                     f"{name} = {getattr(self, name)} must be 0 or more and less than 1."
                 )
-        if self.dtype not in get_args(Dtype):
-            raise TrainingError(
-                f"dtype = {self.dtype!r} is unknown; use one of {', '.join(get_args(Dtype))}."
-            )
+        for name, known in (("dtype", get_args(Dtype)), ("mask", get_args(TrainedMask))):
+            if getattr(self, name) not in known:
+                raise TrainingError(
+                    f"{name} = {getattr(self, name)!r} is unknown; use one of {', '.join(known)}."
+                )
+
+    @property
+    def conditions(self) -> Conditions:
+        """What the model is trained and judged under."""
+        return Conditions(mask=self.mask)
 
     @property
     def longest(self) -> int:
@@ -253,7 +263,7 @@ class Trainer:
             return self._loss(windows)
 
     def _summed_loss(self, windows: Tensor) -> Tensor:
-        logits = self.model.batch_logits(windows[:, :-1])  # [B, T, V]
+        logits = self.model.batch_logits(windows[:, :-1], self.settings.conditions)  # [B, T, V]
         targets = windows[:, 1:]  # [B, T]
         return F.cross_entropy(logits.flatten(0, 1).float(), targets.flatten(), reduction="sum")
 

@@ -22,11 +22,13 @@ from engine.trainer import (
     Dtype,
     HeldOutLoss,
     Progress,
+    TrainedMask,
     Trainer,
     TrainingSettings,
     new_model,
 )
 from engine.training_data import Texts, TrainingData, read_texts
+from engine.training_record import RECORD_FILE, Watcher, load_record, save_record
 
 STATE_FILE = "state.safetensors"
 
@@ -70,11 +72,14 @@ SETTING_HELP = {
     "beta2": "memory of AdamW's mean of their squares",
     "clip": "longest gradient that is followed in full",
     "seed": "of the first weights and of the windows",
+    "mask": "what a position may see in training; none: also what it is to predict, a leak",
     "dtype": "of the arithmetic; auto: bfloat16 where the processor multiplies it in hardware",
     "compile": "fuse the arithmetic first: about a third faster, needs a C++ compiler",
     "evaluate_every": "steps between two looks at the held-out text",
     "evaluate_windows": "how many windows of it such a look takes; the last one takes all",
 }
+
+CHOICES = {"mask": get_args(TrainedMask), "dtype": get_args(Dtype)}
 
 
 class _Stop:
@@ -137,8 +142,9 @@ def _parser() -> argparse.ArgumentParser:
         flag, sentence = _flag(field.name), SETTING_HELP[field.name]
         if field.type is bool:
             how.add_argument(flag, action="store_true", help=sentence)
-        elif field.name == "dtype":
-            how.add_argument(flag, choices=get_args(Dtype), default=field.default, help=sentence)
+        elif field.name in CHOICES:
+            known = CHOICES[field.name]
+            how.add_argument(flag, choices=known, default=field.default, help=sentence)
         else:
             kind = float if field.type is float else int
             how.add_argument(flag, type=kind, default=field.default, help=sentence)
@@ -193,9 +199,14 @@ class _Session:
         model = new_model(_model_config(arguments, self.tokenizer.vocab_size), settings.seed)
         self.trainer = Trainer(model, data, settings)
         self.best = math.inf
+        self.watcher = Watcher(model, data.held_out, self.tokenizer)
+        self.record = self.watcher.new_record()
         if arguments.resume:
             self.trainer.load_state(self.state_path)
+            self.record = load_record(self.out / RECORD_FILE).until(self.trainer.step)
             self.best = self.trainer.held_out_loss(settings.evaluate_windows).per_character
+        else:
+            self._look(self.trainer.held_out_loss(settings.evaluate_windows))
         self.out.mkdir(parents=True, exist_ok=True)
         self.tokenizer.save(self.out)
 
@@ -203,17 +214,20 @@ class _Session:
         """Train to the end or until asked to stop, saving now and then and at the end."""
         saved = time.monotonic()
         for progress in self.trainer.run():
+            self.record = self.record.with_step(progress)
+            if progress.held_out is not None:
+                self._look(progress.held_out)
             if progress.held_out is not None or progress.step % self.arguments.report_steps == 0:
                 print(describe(progress), flush=True)
             if progress.held_out is not None and progress.held_out.per_character < self.best:
                 self.best = progress.held_out.per_character
                 self._save_model("best", progress.held_out)
             if time.monotonic() - saved > 60 * self.arguments.save_minutes:
-                self.trainer.save_state(self.state_path)
+                self._save_state()
                 saved = time.monotonic()
             if stop.asked:
                 break
-        self.trainer.save_state(self.state_path)
+        self._save_state()
         if self.trainer.step < self.trainer.settings.steps:
             print(f"Stopped and saved in {self.out}; the same command with --resume goes on.")
             return
@@ -223,6 +237,18 @@ class _Session:
             f"Done: {whole.per_token:.4f} nats per token, {whole.per_character:.4f} nats per "
             f"character over the whole held-out text; the model is in {self.out / 'last'}."
         )
+
+    def _look(self, held_out: HeldOutLoss) -> None:
+        trainer = self.trainer
+        moment = self.watcher.look(
+            trainer.model, trainer.step, trainer.tokens, held_out, trainer.settings.conditions
+        )
+        self.record = self.record.with_moment(moment)
+
+    def _save_state(self) -> None:
+        # The record first: it may know more steps than the state, but never fewer.
+        save_record(self.out / RECORD_FILE, self.record)
+        self.trainer.save_state(self.state_path)
 
     def _save_model(self, name: str, held_out: HeldOutLoss) -> None:
         trainer = self.trainer
@@ -237,6 +263,7 @@ class _Session:
             "settings": asdict(trainer.settings),
         }
         save_checkpoint(self.out / name, trainer.model, self.tokenizer, "float16", facts)
+        save_record(self.out / name / RECORD_FILE, self.record)
 
 
 def describe(progress: Progress) -> str:
