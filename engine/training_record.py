@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 
 from engine.checkpoints.folder import read_tensors, write_tensors
 from engine.conditions import Conditions
@@ -186,7 +186,7 @@ def load_record(path: Path) -> TrainingRecord:
         return TrainingRecord(tuple(facts["token_ids"]), tokens, tensors["losses"], moments)
     except FileNotFoundError:
         raise TrainingError(f"{path} does not exist; nothing was recorded there.") from None
-    except (CheckpointError, OSError, ValueError, TypeError, LookupError) as error:
+    except (CheckpointError, SafetensorError, OSError, ValueError, TypeError, LookupError) as error:
         raise TrainingError(f"{path} is no record of a training, or damaged.") from error
 
 

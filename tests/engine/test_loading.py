@@ -1,5 +1,7 @@
 """From a folder to a model that can run, or to one sentence."""
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -35,6 +37,18 @@ def test_a_saved_model_comes_back_with_what_is_known_of_it(folder: Path) -> None
     assert info.vocabulary[2:] == tuple(bytes([byte]) for byte in range(256))
     assert info.load_seconds > 0
     assert loaded.tokenizer.encode("ab") == [0, 1]
+
+
+def test_opening_a_model_does_not_wait_for_torch_s_compiler(folder: Path) -> None:
+    """Importing it takes longer than importing torch."""
+    code = (
+        "import sys, pathlib; from engine.loading import load; load(pathlib.Path(sys.argv[1])); "
+        "print([name for name in ('torch._dynamo', 'sympy') if name in sys.modules])"
+    )
+    done = subprocess.run(  # noqa: S603 - our own interpreter and code
+        [sys.executable, "-c", code, str(folder)], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"
 
 
 def test_a_relative_path_is_known_by_its_full_name(

@@ -13,6 +13,7 @@ import torch
 from engine.checkpoints.folder import load_checkpoint
 from engine.trainer import TrainingSettings, read_facts
 from engine.training import SETTING_HELP, main
+from engine.training_record import RECORD_FILE, load_record
 
 VERSE = "Full fathom five thy father lies;\nOf his bones are coral made;\n"
 
@@ -57,6 +58,9 @@ def test_the_command_line_trains_resumes_and_leaves_a_model_that_loads(
     assert loaded.facts["step"] == 6
     assert loaded.facts["held_out_texts"] == ["b"]
     assert loaded.tokenizer.decode(loaded.tokenizer.encode("five")) == "five"
+    record = load_record(folder / "out" / "last" / RECORD_FILE)
+    assert [moment.step for moment in record.moments] == [0, 2, 4, 6]
+    assert len(record.losses) == 6
     assert signal.getsignal(signal.SIGINT) is on_control_c
     assert load_checkpoint(folder / "out" / "best").facts["step"] in {2, 4, 6}
 
