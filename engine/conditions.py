@@ -10,14 +10,16 @@ Mask = Literal["causal", "window", "none"]
 
 @dataclass(frozen=True, kw_only=True)
 class Conditions:
-    """Which keys a query may see, which heads are silent, whether positions are supplied.
+    """Which keys a query may see, which heads are silent, which positions are supplied.
 
     `window` (queries see that many positions, their own included) and `sinks` (the first
     positions, visible to everyone after them) count only under the mask "window", and are 0
-    otherwise, so that two equal conditions compare equal.
+    otherwise, so that two equal conditions compare equal. The text stands at the positions from
+    `first_position` on; nothing stands before it.
 
     Raises:
-        ConfigError: the mask is unknown, or the window is smaller than 1.
+        ConfigError: the mask is unknown, the window is smaller than 1, or the first position is
+            negative.
     """
 
     mask: Mask = "causal"
@@ -25,8 +27,13 @@ class Conditions:
     sinks: int = 0
     heads_off: frozenset[tuple[int, int]] = frozenset()
     positions: bool = True
+    first_position: int = 0
 
     def __post_init__(self) -> None:
+        if self.first_position < 0:
+            raise ConfigError(
+                f"a text cannot begin at position {self.first_position}; use 0 or more."
+            )
         if self.mask not in get_args(Mask):
             raise ConfigError(
                 f"the mask {self.mask!r} is unknown; use one of {', '.join(get_args(Mask))}."

@@ -142,9 +142,10 @@ class Transformer(nn.Module):
         )
 
     def rotations(self, start: int, n_new: int, conditions: Conditions) -> list[Tensor | None]:
-        """Each layer's turns [2, T, ≤ D/2] of the positions from `start` on, where it turns."""
+        """Each layer's turns [2, T, ≤ D/2] of the rows from `start` on, where it turns."""
         if self.frequencies is None or not conditions.positions:
             return [None] * self.config.n_layer
+        start += conditions.first_position
         table = local = rotary_table(self.frequencies, start, n_new)
         if self.local_frequencies is not None:
             local = rotary_table(self.local_frequencies, start, n_new)
@@ -155,9 +156,10 @@ class Transformer(nn.Module):
     def embed(self, token_ids: Tensor, start: int, conditions: Conditions) -> Tensor:
         """The residual before the first block [..., T, C]."""
         x = self.embedding(token_ids) * self.config.embedding_scale  # [..., T, C]
-        rows = slice(start, start + token_ids.shape[-1])
         if not conditions.positions:
             return torch.as_tensor(x)
+        start += conditions.first_position
+        rows = slice(start, start + token_ids.shape[-1])
         if self.position_embedding is not None:
             x = x + self.position_embedding.weight[rows]
         if self.position_table is not None:
@@ -182,9 +184,11 @@ class Transformer(nn.Module):
         """
         start = 0 if kv_cache is None else kv_cache.length
         n_new = token_ids.shape[-1]
-        if start + n_new > self.config.max_seq_len:
+        n_before = conditions.first_position
+        if n_before + start + n_new > self.config.max_seq_len:
+            placed = f" from position {n_before} on" if n_before else ""
             raise ContextFullError(
-                f"{start + n_new} tokens do not fit into this model's context of "
+                f"{start + n_new} tokens{placed} do not fit into this model's context of "
                 f"{self.config.max_seq_len}; shorten the text."
             )
         x = self.embed(token_ids.to(self.device), start, conditions)

@@ -230,7 +230,8 @@ class Run:
         columns = slice(head * self.config.head_dim, (head + 1) * self.config.head_dim)
         output = self.model.attention(layer).output.weight  # as it is in force
         scoring = self.model.scoring(layer, CAUSAL)
-        rotary = self.model.rotations(0, n_tokens, CAUSAL)[layer]
+        placed = Conditions(first_position=self.conditions.first_position)
+        rotary = self.model.rotations(0, n_tokens, placed)[layer]
         return HeadWeights(
             output=np.asarray(frozen(output[:, columns].to(torch.float32, copy=True))),
             scale=scoring.scale,
