@@ -63,7 +63,7 @@ def bar_columns(
 ) -> BarColumns:
     """The columns of a list of so many rows."""
     gap = float(theme.unit)
-    counted, share = axis.width(f"{n_rows:,}") + 1, body.width("> 99.9 %") + 1
+    counted, share = axis.width(f"{n_rows:,}") + 1, body.width("< 0.001 %") + 1
     rank = Span(2 * gap, counted)
     last = Span(width - gap - counted, counted)
     percentage = Span(last.left - 2 * gap - share, share)

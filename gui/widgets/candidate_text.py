@@ -167,7 +167,7 @@ def percent(probability: float) -> str:
         return "> 99.9 %"
     if shown >= 0.1:
         return f"{shown:.1f} %"
-    return f"{shown:.1g} %" if shown >= 0.0001 else "< 0.0001 %"
+    return f"{shown:.1g} %" if shown >= 0.001 else "< 0.001 %"
 
 
 def probability(value: float, digits: int = 3) -> str:
