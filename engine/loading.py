@@ -1,5 +1,6 @@
 """From a path to a model that can run: weights, tokenizer and what is known about both."""
 
+import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -85,7 +86,8 @@ def load(
         CancelledError: `cancelled` said so between two tensors.
     """
     try:
-        path = path.resolve()
+        # Links stay: what they lead to in a cache is called by its checksum.
+        path = Path(os.path.abspath(path))  # noqa: PTH100 - `absolute` keeps the dots
         reader = next((each for each in READERS if each.recognises(path)), None)
     except (OSError, ValueError):  # too long for a path, or not allowed in one
         reader = None

@@ -60,6 +60,15 @@ def test_a_relative_path_is_known_by_its_full_name(
     assert (info.name, info.path) == ("two letters", str(folder))
 
 
+def test_a_file_of_a_cache_is_called_by_the_name_that_leads_to_it(tmp_path: Path) -> None:
+    """Not by the checksum under which the cache keeps it; also to find it again."""
+    write_llama(tmp_path / "llama.gguf")
+    (tmp_path / "llama.gguf").rename(tmp_path / "5891b5b522d5")
+    (tmp_path / "toy.gguf").symlink_to("5891b5b522d5")
+    info = load(tmp_path / "elsewhere" / ".." / "toy.gguf").info
+    assert (info.name, info.path) == ("toy", str(tmp_path / "toy.gguf"))
+
+
 @pytest.mark.parametrize("name", ["missing", "x" * 5000, "a\0b"], ids=["missing", "long", "NUL"])
 def test_what_is_no_folder_is_said_in_one_sentence(tmp_path: Path, name: str) -> None:
     """It names the path and what would be right."""
