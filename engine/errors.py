@@ -13,6 +13,10 @@ class CheckpointError(EngineError):
     """A model on disk cannot be read: missing, damaged, or of an unknown kind."""
 
 
+class DownloadError(EngineError):
+    """A model cannot be fetched: its name, the network, the server, the disk, or its kind."""
+
+
 class TokenizerError(EngineError):
     """A vocabulary is damaged, or a token id lies outside of it."""
 

@@ -65,6 +65,13 @@ def test_what_the_window_shares_with_the_engine_loads_without_torch() -> None:
     assert "torch" not in _loaded_by(TORCH_FREE)
 
 
+def test_nothing_that_goes_to_a_network_is_loaded_before_it_is_wanted() -> None:
+    """`huggingface_hub` and what it talks through come with the first download."""
+    loaded = _loaded_by([*_all_modules("gui"), *_all_modules("engine")])
+    assert "engine" in loaded
+    assert not loaded & {"huggingface_hub", "httpx", "httpx2", "requests"}
+
+
 def test_the_whole_window_loads_without_torch() -> None:
     """The engine's thread imports it, after the first paint."""
     modules = _all_modules("gui")

@@ -1,5 +1,6 @@
 """What a folder with a config.json says of its model: Hugging Face's kind, and this program's."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -44,7 +45,7 @@ def describe_folder(folder: Path, names: tuple[str, ...]) -> Description | None:
     )
     try:
         families.check_family(settings)
-        _check_foreign(settings, names)
+        check_foreign(settings, names)
     except CheckpointError as error:
         return _described(folder, names, shape, str(error))
     return _described(folder, names, shape, "")
@@ -82,7 +83,14 @@ def _described(
     )
 
 
-def _check_foreign(settings: Json, names: tuple[str, ...]) -> None:
+def check_foreign(settings: Mapping[str, Any], names: tuple[str, ...]) -> None:
+    """See that weights and vocabulary are of the kinds that are read from Hugging Face's folders.
+
+    `names` are those of the files beside config.json.
+
+    Raises:
+        CheckpointError: they are not.
+    """
     quantised = settings.get("quantization_config")
     if quantised is not None:
         method = quantised.get("quant_method") if isinstance(quantised, dict) else quantised
