@@ -161,6 +161,7 @@ class App:
 
         actions: dict[str, Callable[[], object]] = {
             "library": self.doors.show_library,
+            "download": self.doors.show_download,
             "open": self.doors.ask_for_folder,
             "open_file": self.doors.ask_for_file,
             "save_picture": self._save_picture,
@@ -193,7 +194,7 @@ class App:
         from gui.model_doors import ModelDoors  # noqa: PLC0415
 
         if self._doors is None:
-            self._doors = ModelDoors(self.window, self._settings)
+            self._doors = ModelDoors(self.window, self._settings, self.messages)
             self._doors.chosen.connect(self._open_model)
         return self._doors
 

@@ -134,6 +134,13 @@ COMMANDS: tuple[Command, ...] = (
         "List the models that are found on this computer, and open one.",
         ("Ctrl+O",),
     ),
+    Command(
+        "download",
+        "File",
+        "Download a model…",
+        "Fetch a model from Hugging Face by the name of its repository.",
+        ("Ctrl+Shift+D",),
+    ),
     Command("open", "File", "Open folder…", "Open a folder that holds a model.", ("Ctrl+Shift+O",)),
     Command(
         "stop_opening",

@@ -21,6 +21,14 @@ from gui.widgets.fitting_label import plain_tip
 Index = QModelIndex | QPersistentModelIndex
 FOUND_ROLE = int(Qt.ItemDataRole.UserRole)
 SORT_ROLE = FOUND_ROLE + 1
+# Room between a number at the right of its column and the text after it; a flat head.
+TABLE_STYLE = """
+    QTableView::item { padding: 0 6px; }
+    QHeaderView::section {
+        background: palette(button); color: palette(window-text); padding: 3px 6px;
+        border: none; border-bottom: 1px solid palette(mid);
+    }
+"""
 
 _UNITS = (("TiB", 2**40), ("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10))
 _LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter

@@ -25,7 +25,7 @@ import resources
 from engine.library import Found, Looking, Place, added_place, available_bytes, standard_places
 from gui.ask_for_model import ask_for_file, ask_for_folder
 from gui.library_search import LibrarySearch
-from gui.library_table import FOUND_ROLE, LibraryFilter, LibraryTable, Memory
+from gui.library_table import FOUND_ROLE, TABLE_STYLE, LibraryFilter, LibraryTable, Memory
 from gui.recent_models import plain
 from gui.settings import Settings
 
@@ -33,14 +33,6 @@ _SETTING = "library_folders"
 _DETAIL_LINES = 3
 # The widest texts that are usual in each column; the first gets its share of what they leave.
 _SAMPLES = ("", "attention-scope", "Layers × heads ▾", "1,000 MiB", "Hugging Face cache")
-# Room between a number at the right of its column and the text after it; a flat head.
-_TABLE_STYLE = """
-    QTableView::item { padding: 0 6px; }
-    QHeaderView::section {
-        background: palette(button); color: palette(window-text); padding: 3px 6px;
-        border: none; border-bottom: 1px solid palette(mid);
-    }
-"""
 
 
 def usual_places() -> tuple[Place, ...]:
@@ -56,6 +48,7 @@ class LibraryWindow(QDialog):
     """
 
     chosen = Signal(object)  # the Path to open
+    download_wanted = Signal()
 
     def __init__(
         self,
@@ -101,6 +94,7 @@ class LibraryWindow(QDialog):
         self.open_button = QPushButton("Open")
         self.file_button = QPushButton("Open &file…")
         self.folder_button = QPushButton("Open fol&der…")
+        self.download_button = QPushButton("Do&wnload…")
         self.add_button = QPushButton("&Add a folder to look in…")
         self.remove_button = QPushButton("&Remove a folder")
         self.again_button = QPushButton("&Look again")
@@ -110,7 +104,7 @@ class LibraryWindow(QDialog):
     def _make_table(self) -> QTableView:
         table = QTableView()
         table.setModel(self._shown)
-        table.setStyleSheet(_TABLE_STYLE)
+        table.setStyleSheet(TABLE_STYLE)
         table.setAccessibleName("Models on this computer")
         table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
         table.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
@@ -137,7 +131,12 @@ class LibraryWindow(QDialog):
         for button in (self.add_button, self.remove_button, self.again_button):
             below.addWidget(button)
         line = QHBoxLayout()
-        for button in (self.open_button, self.file_button, self.folder_button):
+        for button in (
+            self.open_button,
+            self.file_button,
+            self.folder_button,
+            self.download_button,
+        ):
             line.addWidget(button)
         line.addStretch(1)
         line.addWidget(self.close_button)
@@ -165,6 +164,7 @@ class LibraryWindow(QDialog):
         self.open_button.clicked.connect(self._choose_current)
         self.file_button.clicked.connect(lambda: self._choose(ask_for_file(self)))
         self.folder_button.clicked.connect(lambda: self._choose(ask_for_folder(self)))
+        self.download_button.clicked.connect(self._want_download)
         self.add_button.clicked.connect(self._add_folder)
         self.again_button.clicked.connect(self.look)
         self.close_button.clicked.connect(self.reject)
@@ -294,6 +294,10 @@ class LibraryWindow(QDialog):
         if path is not None:
             self.accept()
             self.chosen.emit(path)
+
+    def _want_download(self) -> None:
+        self.accept()
+        self.download_wanted.emit()
 
     # Added folders
 

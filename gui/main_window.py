@@ -40,7 +40,8 @@ if TYPE_CHECKING:
 _LAYOUT_VERSION = 3
 _LOW = 850  # up to this height panels at the right share one place as tabs
 
-_MODEL_DOORS = ("library", "open", "open_file")  # commands that the model's button offers too
+# Commands that the model's button offers too.
+_MODEL_DOORS = ("library", "download", "open", "open_file")
 
 _AREAS = {
     "top": Qt.DockWidgetArea.TopDockWidgetArea,

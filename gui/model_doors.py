@@ -7,11 +7,13 @@ from PySide6.QtCore import QObject, Signal
 
 from gui.ask_for_model import ask_for_file, ask_for_folder
 from gui.main_window import MainWindow
+from gui.messages import Messages
 from gui.model_drop import ModelDrop
 from gui.recent_models import RecentMenu, RecentModels
 from gui.settings import Settings
 
 if TYPE_CHECKING:
+    from gui.download_window import DownloadWindow
     from gui.library_window import LibraryWindow
 
 
@@ -20,11 +22,13 @@ class ModelDoors(QObject):
 
     chosen = Signal(object)  # the Path to open
 
-    def __init__(self, window: MainWindow, settings: Settings) -> None:
+    def __init__(self, window: MainWindow, settings: Settings, messages: Messages) -> None:
         super().__init__(window)
         self._window = window
         self._settings = settings
+        self._messages = messages
         self._library: LibraryWindow | None = None
+        self._download: DownloadWindow | None = None
         self._recent = RecentModels(settings)
         self.recent_menu = RecentMenu(self._recent, window)
         self.recent_menu.chosen.connect(self.chosen)
@@ -39,8 +43,20 @@ class ModelDoors(QObject):
         if self._library is None:
             self._library = LibraryWindow(self._settings, self._window)
             self._library.chosen.connect(self.chosen)
+            self._library.download_wanted.connect(self.show_download)
         self._library.show()
         self._library.activateWindow()
+
+    def show_download(self) -> None:
+        """Offer to fetch a model; a download that is going on is shown."""
+        from gui.download_window import DownloadWindow  # noqa: PLC0415 - hardly any start needs it
+
+        if self._download is None:
+            self._download = DownloadWindow(self._messages, self._window)
+            self._download.chosen.connect(self.chosen)
+            self._window.closing.connect(self._download.stop)
+        self._download.show()
+        self._download.activateWindow()
 
     def ask_for_file(self) -> None:
         """Let the user look for a file."""
