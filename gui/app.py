@@ -194,7 +194,9 @@ class App:
         from gui.model_doors import ModelDoors  # noqa: PLC0415
 
         if self._doors is None:
-            self._doors = ModelDoors(self.window, self._settings, self.messages)
+            self._doors = ModelDoors(
+                self.window, self._settings, self.messages, lambda: self.store.state.formats
+            )
             self._doors.chosen.connect(self._open_model)
         return self._doors
 

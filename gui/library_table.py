@@ -14,6 +14,7 @@ from PySide6.QtCore import (
 )
 from PySide6.QtGui import QBrush, QFont, QGuiApplication, QPalette
 
+from engine.formats import FLOAT32, FormatChoice, FormatName
 from engine.library import Found
 from gui.recent_models import plain
 from gui.widgets.fitting_label import plain_tip
@@ -49,38 +50,60 @@ def byte_text(n_bytes: int) -> str:
 
 @dataclass(frozen=True)
 class Memory:
-    """What is free for a model, in bytes; None where nobody can tell."""
+    """What is free for a model, in bytes; None where nobody can tell. And how it would be held."""
 
     available: int | None
+    choice: FormatChoice = FLOAT32
+
+    @property
+    def _format(self) -> FormatName:
+        """The format to count with; "automatic" comes to nothing larger than float32."""
+        chosen = self.choice.number_format
+        return "float32" if chosen == "automatic" else chosen
+
+    @property
+    def _free(self) -> int | None:
+        """What another device has free, only torch could tell."""
+        return self.available if self.choice.device == "cpu" else None
 
     def holds(self, found: Found) -> bool | None:
-        """Whether its weights fit; None where that is not known."""
-        if self.available is None or not found.needed_bytes:
-            return None
-        return found.needed_bytes <= self.available
+        """Whether its weights fit in the chosen format; None where that is not known."""
+        needed = found.needed_bytes(self._format)
+        return None if self._free is None or not needed else needed <= self._free
 
     def verdict(self, found: Found) -> str:
         """In a few words, for a cell of the table."""
         if not found.is_readable:
             return f"— {found.reason}"
-        needed = byte_text(found.needed_bytes) if found.needed_bytes else "unknown"
+        n_bytes = found.needed_bytes(self._format)
+        needed = byte_text(n_bytes) if n_bytes else "unknown"
         mark = {True: "✓ fits", False: "✗ too large", None: "? needs"}[self.holds(found)]
-        free = "" if self.available is None else f" of {byte_text(self.available)}"
+        free = "" if self._free is None else f" of {byte_text(self._free)}"
         return f"{mark}: {needed}{free}"
 
     def sentences(self, found: Found) -> str:
         """The same at length."""
         if not found.is_readable:
             return f"It cannot be opened. {found.reason}"
-        if not found.needed_bytes:
+        n_bytes = found.needed_bytes(self._format)
+        if not n_bytes:
             return "How much memory it needs is not known."
-        needed = f"{found.n_parameters:,} weights take {byte_text(found.needed_bytes)} as float32"
-        if self.available is None:
+        needed = f"{found.n_parameters:,} weights take {byte_text(n_bytes)} as {self._format}"
+        if self._free is None:
             return f"Its {needed}; how much memory is free is not known."
-        free = f"{byte_text(self.available)} of memory are free"
+        free = f"{byte_text(self._free)} of memory are free"
         if self.holds(found):
             return f"It fits: its {needed}, and {free}."
-        return f"It does not fit: its {needed}, and only {free}."
+        return f"It does not fit: its {needed}, and only {free}.{self._way_out(found, self._free)}"
+
+    def _way_out(self, found: Found, free: int) -> str:
+        """The most exact smaller format in which it would fit, if there is one."""
+        smaller: tuple[FormatName, ...] = ("float16", "int8")
+        for name in smaller:
+            n_bytes = found.needed_bytes(name)
+            if n_bytes <= free and n_bytes < found.needed_bytes(self._format):
+                return f" It would fit as {name}, in {byte_text(n_bytes)}: see the Model menu."
+        return ""
 
 
 def _shape_text(found: Found) -> str:
@@ -122,7 +145,7 @@ COLUMNS: tuple[_Column, ...] = (
     _Column(
         "Fits in memory?",
         lambda found, memory: plain(memory.verdict(found)),
-        lambda found: float(found.needed_bytes) if found.is_readable else float("inf"),
+        lambda found: float(found.n_parameters) if found.is_readable else float("inf"),
     ),
 )
 

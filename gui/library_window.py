@@ -22,6 +22,7 @@ from PySide6.QtWidgets import (
 )
 
 import resources
+from engine.formats import FormatChoice
 from engine.library import Found, Looking, Place, added_place, available_bytes, standard_places
 from gui.ask_for_model import ask_for_file, ask_for_folder
 from gui.library_search import LibrarySearch
@@ -56,12 +57,14 @@ class LibraryWindow(QDialog):
         parent: QWidget | None = None,
         places: Callable[[], Sequence[Place]] = usual_places,
         available: Callable[[], int | None] = available_bytes,
+        choice: Callable[[], FormatChoice] = FormatChoice,
     ) -> None:
         super().__init__(parent)
         self.setWindowTitle("On this computer")
         self._settings = settings
         self._places = places
         self._available = available
+        self._choice = choice
         self._notes: list[str] = []
         self._wanted = ""  # the path of the row to come back to
         self._table = LibraryTable(self)
@@ -182,7 +185,7 @@ class LibraryWindow(QDialog):
         found = self._current()
         self._wanted = found.path if found else self._wanted
         self._notes.clear()
-        self._table.begin(Memory(self._available()))
+        self._table.begin(Memory(self._available(), self._choice()))
         self._show_row()
         self._fill_remove_menu()
         added = [added_place(Path(folder)) for folder in self.folders]

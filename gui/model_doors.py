@@ -1,10 +1,12 @@
 """All the ways to a model: the list of this computer's, the last ones, dialogs, dropping it."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 
+from engine.formats import FormatChoice
 from gui.ask_for_model import ask_for_file, ask_for_folder
 from gui.main_window import MainWindow
 from gui.messages import Messages
@@ -22,8 +24,15 @@ class ModelDoors(QObject):
 
     chosen = Signal(object)  # the Path to open
 
-    def __init__(self, window: MainWindow, settings: Settings, messages: Messages) -> None:
+    def __init__(
+        self,
+        window: MainWindow,
+        settings: Settings,
+        messages: Messages,
+        choice: Callable[[], FormatChoice],
+    ) -> None:
         super().__init__(window)
+        self._choice = choice
         self._window = window
         self._settings = settings
         self._messages = messages
@@ -41,7 +50,7 @@ class ModelDoors(QObject):
         from gui.library_window import LibraryWindow  # noqa: PLC0415 - hardly any start needs it
 
         if self._library is None:
-            self._library = LibraryWindow(self._settings, self._window)
+            self._library = LibraryWindow(self._settings, self._window, choice=self._choice)
             self._library.chosen.connect(self.chosen)
             self._library.download_wanted.connect(self.show_download)
         self._library.show()

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-_FLOAT32 = 4  # bytes; what every weight becomes in memory, however it is stored
+from engine.formats import WEIGHT_BYTES, FormatName
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,10 +30,12 @@ class Found(Description):
         """Whether its headers promise that it can be opened."""
         return not self.reason
 
-    @property
-    def needed_bytes(self) -> int:
-        """What its weights take in memory, as float32; 0 where that is not known."""
-        return _FLOAT32 * self.n_parameters
+    def needed_bytes(self, number_format: FormatName) -> int:
+        """What its weights take in memory in a format; 0 where that is not known.
+
+        As opening counts them: a few, such as norms, stay float32 in every format.
+        """
+        return WEIGHT_BYTES[number_format] * self.n_parameters
 
 
 @dataclass(frozen=True)

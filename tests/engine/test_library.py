@@ -88,7 +88,8 @@ def test_a_folder_that_opens_is_described_as_the_opened_model_is(tmp_path: Path,
     assert (found.n_layer, found.n_head) == (info.config.n_layer, info.config.n_head)
     tied = info.config.vocab_size * info.config.d_model  # which some files hold once more
     assert found.n_parameters in (info.n_parameters, info.n_parameters + tied)
-    assert found.needed_bytes == 4 * found.n_parameters
+    assert found.needed_bytes("float32") == 4 * found.n_parameters
+    assert found.needed_bytes("int8") == found.n_parameters
     assert found.n_bytes == (tmp_path / name / WEIGHTS).stat().st_size
     assert (found.name, found.path) == (name, str(tmp_path / name))
     assert found.architecture == json.loads((tmp_path / name / CONFIG).read_text())["model_type"]

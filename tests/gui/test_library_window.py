@@ -14,6 +14,7 @@ from PySide6.QtWidgets import QApplication, QFileDialog, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
 import engine.library.searching
+from engine.formats import FLOAT32, FormatChoice
 from engine.library import Place, added_place
 from gui import style
 from gui.library_table import COLUMNS, byte_text
@@ -53,10 +54,14 @@ def show(qtbot: QtBot, models: Path, settings: Settings) -> Iterator[Open]:
     windows: list[LibraryWindow] = []
 
     def make(
-        places: Sequence[Place] | None = None, available: int | None = PLENTY, *, wait: bool = True
+        places: Sequence[Place] | None = None,
+        available: int | None = PLENTY,
+        choice: FormatChoice = FLOAT32,
+        *,
+        wait: bool = True,
     ) -> LibraryWindow:
         wanted = (Place("Store", models),) if places is None else tuple(places)
-        window = LibraryWindow(settings, None, lambda: wanted, lambda: available)
+        window = LibraryWindow(settings, None, lambda: wanted, lambda: available, lambda: choice)
         windows.append(window)
         qtbot.addWidget(window)
         window.resize(1280, 720)
@@ -146,6 +151,40 @@ def test_what_does_not_fit_says_so_with_the_figures(qtbot: QtBot, show: Open) ->
     assert "only 1000 B of memory are free" in window.details.text()
     assert window.open_button.text() == "Open anyway"
     assert window.open_button.isEnabled()
+
+
+@pytest.mark.parametrize(
+    ("chosen", "n_bytes"), [("automatic", 4), ("float32", 4), ("bfloat16", 2), ("int8", 1)]
+)
+def test_memory_is_counted_in_the_format_that_is_chosen(
+    show: Open, chosen: Any, n_bytes: int
+) -> None:
+    """Just enough of it fits; a byte less does not."""
+    needed = n_bytes * N_WEIGHTS
+    window = show(available=needed, choice=FormatChoice(chosen))
+    text = f"{needed / 1024:.3g} KiB"
+    assert cells(window, "Fits in memory?")[0] == f"✓ fits: {text} of {text}"
+    counted = "float32" if chosen == "automatic" else chosen
+    assert f"its {N_WEIGHTS:,} weights take {text} as {counted}" in window.details.text()
+    tight = show(available=needed - 1, choice=FormatChoice(chosen))
+    assert cells(tight, "Fits in memory?")[0].startswith("✗ too large")
+
+
+def test_what_would_fit_in_a_smaller_format_says_in_which(show: Open) -> None:
+    """The most exact one; nothing where none is small enough."""
+    half, eighth = 2 * N_WEIGHTS, N_WEIGHTS
+    sizes = {half: f"as float16, in {half / 1024:.3g} KiB", eighth: "as int8, in "}
+    for available, said in sizes.items():
+        text = show(available=available).details.text()
+        assert f"It would fit {said}" in text
+    assert "would fit" not in show(available=eighth - 1).details.text()
+    assert "would fit" not in show(available=10, choice=FormatChoice("int8")).details.text()
+
+
+def test_of_another_devices_memory_nothing_is_claimed(show: Open) -> None:
+    """What the processor has free says nothing about it."""
+    window = show(available=PLENTY, choice=FormatChoice("float16", "cuda"))
+    assert cells(window, "Fits in memory?")[0].startswith("? needs: ")
 
 
 def test_where_memory_is_not_known_nothing_is_claimed(show: Open) -> None:
