@@ -8,22 +8,20 @@ from pathlib import Path
 
 import torch
 
-from engine.architectures import build
+from engine.architectures import Told, build, fill
 from engine.cancelling import Cancelled, never
 from engine.checkpoints import gguf, hf_folder, nanogpt
-from engine.checkpoints.folder import load_checkpoint
+from engine.checkpoints.folder import open_checkpoint
 from engine.checkpoints.raw import RawCheckpoint
 from engine.config import ModelConfig
 from engine.errors import CheckpointError
 from engine.formats import FLOAT32, FormatChoice
-from engine.matrices import decide, prepare
 from engine.model import Transformer
 from engine.reading import ModelInfo
 from engine.tokenizers import Tokenizer
 from engine.tokenizers.padded import Padded
 
 Parts = tuple[Transformer, Tokenizer, str]  # and the model's name
-Told = Callable[[float], None]  # how much of the weights has been read, 0 to 1
 
 
 @dataclass(frozen=True)
@@ -43,12 +41,10 @@ class Reader:
     read: Callable[[Path, FormatChoice, Cancelled, Told], Parts]
 
 
-def _own(path: Path, choice: FormatChoice, cancelled: Cancelled, _told: Told) -> Parts:
-    checkpoint = load_checkpoint(path)
-    model = checkpoint.model
-    held = decide(choice, sum(parameter.numel() for parameter in model.parameters()))
-    prepare(model, held, cancelled=cancelled)
-    return model, checkpoint.tokenizer, path.name
+def _own(path: Path, choice: FormatChoice, cancelled: Cancelled, told: Told) -> Parts:
+    opened = open_checkpoint(path)
+    fill(opened.model, opened.weights.read, path, choice, cancelled, told)
+    return opened.model, opened.tokenizer, path.name
 
 
 def _foreign(

@@ -6,6 +6,7 @@ A family is one file here and one row of ARCHITECTURES.
 import math
 import re
 from collections.abc import Callable
+from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -30,7 +31,7 @@ from engine.config import ModelConfig
 from engine.errors import CheckpointError, ConfigError
 from engine.formats import FLOAT32, WEIGHT_BYTES, FormatChoice, Held
 from engine.library.memory import available_bytes
-from engine.matrices import decide, prepare
+from engine.matrices import Read, decide, prepare
 from engine.model import Transformer
 
 ARCHITECTURES: tuple[Architecture, ...] = (
@@ -50,12 +51,14 @@ ARCHITECTURES: tuple[Architecture, ...] = (
 _LAYER = re.compile(r"^blocks\.(\d+)\.")
 _READABLE = (torch.float32, torch.float16, torch.bfloat16)
 
+Told = Callable[[float], None]  # how much of the weights has been read, 0 to 1
+
 
 def build(
     raw: RawCheckpoint,
     choice: FormatChoice = FLOAT32,
     cancelled: Cancelled = never,
-    told: Callable[[float], None] = lambda _share: None,
+    told: Told = lambda _share: None,
 ) -> Transformer:
     """The model of a checkpoint in the format that was chosen, ready to run.
 
@@ -84,29 +87,50 @@ def build(
         model = Transformer(config)
     wanted = dict(model.state_dict())
     weights.check_unexpected(wanted)
-    total, done = sum(tensor.numel() for tensor in wanted.values()), 0
-    held = decide(choice, total)
-    _check_memory(raw, held, total)
+    fill(model, weights.read, raw.path, choice, cancelled, told)
+    return model.eval()
 
-    def read(name: str, shape: torch.Size) -> Tensor:
+
+def fill(
+    model: Transformer,
+    read: Read,
+    path: Path,
+    choice: FormatChoice = FLOAT32,
+    cancelled: Cancelled = never,
+    told: Told = lambda _share: None,
+) -> None:
+    """Read all weights of a model that has no memory yet, in the format that was chosen.
+
+    `told` hears after each tensor how much of the weights has been read, 0 to 1; `path` only
+    names the model in errors.
+
+    Raises:
+        CheckpointError: the memory that is available is too small, or `read` says so.
+        EngineError: there is no such device.
+        CancelledError: `cancelled` said so between two tensors.
+    """
+    total, done = sum(tensor.numel() for tensor in model.state_dict().values()), 0
+    held = decide(choice, total)
+    _check_memory(path, held, total)
+
+    def read_and_tell(name: str, shape: torch.Size) -> Tensor:
         nonlocal done
-        tensor = weights.read(name, shape)
+        tensor = read(name, shape)
         done += tensor.numel()
         told(done / total)
         return tensor
 
-    prepare(model, held, read, cancelled)
-    return model.eval()
+    prepare(model, held, read_and_tell, cancelled)
 
 
-def _check_memory(raw: RawCheckpoint, held: Held, n_weights: int) -> None:
+def _check_memory(path: Path, held: Held, n_weights: int) -> None:
     """Stop before a model is read that the memory has no room for."""
     if held.device != "cpu":
         return
     needed, available = n_weights * WEIGHT_BYTES[held.number_format], available_bytes()
     if available is not None and needed > available:
         raise CheckpointError(
-            f"{raw.path} needs about {needed / 1e9:.1f} GB of memory as {held.number_format}, and "
+            f"{path} needs about {needed / 1e9:.1f} GB of memory as {held.number_format}, and "
             f"{available / 1e9:.1f} GB are available; choose a smaller number format or model."
         )
 
@@ -207,4 +231,4 @@ def _split(ours: str) -> tuple[str, str]:
     return f"blocks.{{layer}}.{ours[found.end() :]}", found[1]
 
 
-__all__ = ["ARCHITECTURES", "Architecture", "build"]
+__all__ = ["ARCHITECTURES", "Architecture", "Told", "build", "fill"]

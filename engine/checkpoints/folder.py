@@ -6,6 +6,8 @@
 """
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -87,8 +89,48 @@ def write_tensors(
     temporary.replace(path)
 
 
-def load_checkpoint(folder: Path) -> Checkpoint:
-    """The model, its tokenizer and its facts.
+class Weights:
+    """Owns the open file of a model's weights; a tensor is read when it is asked for."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        with _file_in_sentences(path):
+            self._file: Any = safetensors.safe_open(path, framework="pt")
+
+    def check(self, wanted: dict[str, Tensor]) -> None:
+        """See that the names and shapes are those of a model's tensors, before any is read.
+
+        Raises:
+            CheckpointError: a tensor is missing, unexpected or misshaped.
+        """
+        names: list[str] = self._file.keys()
+        there = {name: list(self._file.get_slice(name).get_shape()) for name in names}
+        _check_shapes(self._path, there, {name: list(each.shape) for name, each in wanted.items()})
+
+    def read(self, name: str, _shape: torch.Size) -> Tensor:
+        """One tensor as float32, in memory of its own.
+
+        Raises:
+            CheckpointError: the file cannot be read, or the tensor is not finite.
+        """
+        with _file_in_sentences(self._path):
+            tensor: Tensor = self._file.get_tensor(name)
+        _check_finite(self._path, name, tensor)
+        return tensor.to(torch.float32)
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A checkpoint whose weights are still to be read into its model, which has no memory yet."""
+
+    model: Transformer
+    weights: Weights
+    tokenizer: Tokenizer
+    facts: dict[str, Any]
+
+
+def open_checkpoint(folder: Path) -> Opened:
+    """What a folder holds; no weight is read.
 
     Raises:
         CheckpointError: a file is missing or damaged, or the files contradict each other.
@@ -104,14 +146,24 @@ def load_checkpoint(folder: Path) -> Checkpoint:
             f"{folder}: the tokenizer has {tokenizer.vocab_size} tokens, the model only "
             f"{config.vocab_size}; they do not belong together."
         )
+    weights = Weights(folder / WEIGHTS_FILE)
     with torch.device("meta"):  # only names and shapes
         model = Transformer(config)
-    path = folder / WEIGHTS_FILE
-    tensors = read_tensors(path)
-    check_tensors(path, tensors, dict(model.state_dict()))
-    model.load_state_dict(tensors, assign=True)
-    model.eval()
-    return Checkpoint(model, tokenizer, stored["training"])
+    weights.check(dict(model.state_dict()))
+    return Opened(model.eval(), weights, tokenizer, stored["training"])
+
+
+def load_checkpoint(folder: Path) -> Checkpoint:
+    """The model, its tokenizer and its facts.
+
+    Raises:
+        CheckpointError: a file is missing or damaged, or the files contradict each other.
+    """
+    opened = open_checkpoint(folder)
+    wanted = opened.model.state_dict()
+    tensors = {name: opened.weights.read(name, each.shape) for name, each in wanted.items()}
+    opened.model.load_state_dict(tensors, assign=True)
+    return Checkpoint(opened.model, opened.tokenizer, opened.facts)
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
@@ -120,14 +172,8 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
     Raises:
         CheckpointError: the file is missing, cut off, or no safetensors file.
     """
-    try:
+    with _file_in_sentences(path):
         tensors = load_file(path)
-    except FileNotFoundError:
-        raise CheckpointError(f"{path} does not exist; it should hold the weights.") from None
-    except OSError as error:
-        raise CheckpointError(f"{path} cannot be read: {error.strerror or error}.") from error
-    except safetensors.SafetensorError as error:
-        raise CheckpointError(f"{path} is damaged or cut off ({error}).") from error
     return {name: tensor.to(torch.float32) for name, tensor in tensors.items()}
 
 
@@ -137,21 +183,42 @@ def check_tensors(path: Path, found: dict[str, Tensor], wanted: dict[str, Tensor
     Raises:
         CheckpointError: a tensor is missing, unexpected, misshaped, or not finite.
     """
-    for name, tensor in wanted.items():
-        if name not in found:
+    there = {name: list(tensor.shape) for name, tensor in found.items()}
+    _check_shapes(path, there, {name: list(tensor.shape) for name, tensor in wanted.items()})
+    for name, tensor in found.items():
+        _check_finite(path, name, tensor)
+
+
+def _check_shapes(path: Path, there: dict[str, list[int]], wanted: dict[str, list[int]]) -> None:
+    for name, shape in wanted.items():
+        if name not in there:
             raise CheckpointError(f"{path} lacks the tensor {name!r}.")
-        if found[name].shape != tensor.shape:
+        if there[name] != shape:
             raise CheckpointError(
-                f"{path}: {name!r} has the shape {list(found[name].shape)}; "
-                f"the configuration asks for {list(tensor.shape)}."
+                f"{path}: {name!r} has the shape {there[name]}; the configuration asks for {shape}."
             )
-        if not torch.isfinite(found[name]).all():
-            raise CheckpointError(f"{path}: {name!r} holds values that are not finite.")
-    for name in found:
+    for name in there:
         if name not in wanted:
             raise CheckpointError(
                 f"{path} holds {name!r}, which the configured model has no place for."
             )
+
+
+def _check_finite(path: Path, name: str, tensor: Tensor) -> None:
+    if not torch.isfinite(tensor).all():
+        raise CheckpointError(f"{path}: {name!r} holds values that are not finite.")
+
+
+@contextmanager
+def _file_in_sentences(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except FileNotFoundError:
+        raise CheckpointError(f"{path} does not exist; it should hold the weights.") from None
+    except OSError as error:
+        raise CheckpointError(f"{path} cannot be read: {error.strerror or error}.") from error
+    except safetensors.SafetensorError as error:
+        raise CheckpointError(f"{path} is damaged or cut off ({error}).") from error
 
 
 def _read_config(path: Path) -> dict[str, Any]:

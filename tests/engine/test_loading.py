@@ -99,28 +99,38 @@ def test_torch_computes_with_as_many_threads_as_it_is_told() -> None:
         torch.set_num_threads(before)
 
 
-def test_reading_tells_how_far_it_has_come_and_stops_when_asked(tmp_path: Path) -> None:
-    """From the first tensor to the last, never backwards."""
-    path = tmp_path / "model.gguf"
-    write_llama(path)
+@pytest.fixture
+def gguf(tmp_path: Path) -> Path:
+    """A small GGUF file."""
+    write_llama(tmp_path / "model.gguf")
+    return tmp_path / "model.gguf"
+
+
+@pytest.mark.parametrize("kind", ["gguf", "folder"])
+@pytest.mark.parametrize("chosen", ["float32", "float16"])
+def test_reading_tells_how_far_it_has_come_and_stops_when_asked(
+    request: pytest.FixtureRequest, kind: str, chosen: Any
+) -> None:
+    """From the first tensor to the last, never backwards; our own kind as any other."""
+    path, choice = request.getfixturevalue(kind), FormatChoice(chosen)
     told: list[float] = []
-    load(path, told=told.append)
+    load(path, choice, told=told.append)
     assert told == sorted(told)
     assert 0 < told[0] < 1
     assert told[-1] == 1
     n_tensors = len(told)
     told.clear()
     with pytest.raises(CancelledError):
-        load(path, cancelled=lambda: len(told) > n_tensors // 2, told=told.append)
+        load(path, choice, cancelled=lambda: len(told) > n_tensors // 2, told=told.append)
     assert n_tensors // 2 < len(told) < n_tensors
 
 
+@pytest.mark.parametrize("kind", ["gguf", "folder"])
 def test_a_model_that_is_too_large_is_refused_before_it_is_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    request: pytest.FixtureRequest, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With what it needs, what there is, and what to do."""
-    path = tmp_path / "model.gguf"
-    write_llama(path)
+    path = request.getfixturevalue(kind)
     told: list[float] = []
     needed = 4 * load(path).info.n_parameters
     monkeypatch.setattr(engine.architectures, "available_bytes", lambda: needed - 1)
