@@ -37,6 +37,23 @@ class Document:
         """
         return token_spans(self.text, self.tokens)
 
+    @cached_property
+    def replaced(self) -> tuple[tuple[str, bytes], ...]:
+        """What the vocabulary cannot spell, and the token that the model reads in its place.
+
+        Each piece of the text once, in the order in which they first occur.
+        """
+        encoded = self.text.encode("utf-8", "surrogatepass")
+        if encoded == b"".join(self.tokens):
+            return ()
+        pairs: dict[tuple[str, bytes], None] = {}
+        for token, (begin, end) in zip(self.tokens, self.spans.tolist(), strict=True):
+            piece = self.text[begin:end]
+            # A replacement character is how a text shows bytes that form no character.
+            if "\ufffd" not in piece and token not in piece.encode("utf-8", "surrogatepass"):
+                pairs[piece, token] = None
+        return tuple(pairs)
+
     def origin(self, position: int) -> Sampling | None:
         """The sampling that drew the token at a generated position; None if it was chosen."""
         return self.origins[position - self.n_prompt]

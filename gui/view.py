@@ -49,6 +49,7 @@ class View:
     captions: dict[HeadAt, str]
     row_sentence: str  # the text equivalent of the selected row
     status: str  # one line on the model and the text
+    replaced: str  # a sentence on characters that the model cannot read; "" if it reads all
 
     @property
     def focus(self) -> Focus | None:
@@ -128,6 +129,7 @@ def resolve(state: State) -> View:
         captions=_captions(roles, sort) if roles else {},
         row_sentence=row_sentence(tokens, query, row),
         status=_status(state),
+        replaced=replaced_sentence(reading.document) if reading else "",
     )
 
 
@@ -193,6 +195,22 @@ def _captions(roles: HeadRoles, sort: Role | None) -> dict[HeadAt, str]:
         for layer, names in enumerate(roles.names)
         for head, role in enumerate(names)
     }
+
+
+_MOST_REPLACED = 12  # characters that a sentence names
+
+
+def replaced_sentence(document: Document) -> str:
+    """Which characters of a text the model's vocabulary lacks, and what it reads for them."""
+    if not document.replaced:
+        return ""
+    pieces = list(dict.fromkeys(piece for piece, _token in document.replaced))
+    named = " ".join(_label(p.encode("utf-8", "surrogatepass")) for p in pieces[:_MOST_REPLACED])
+    more = len(pieces) - _MOST_REPLACED
+    others = f" and {more:,} more" if more > 0 else ""
+    read = " ".join(dict.fromkeys(_label(token) for _piece, token in document.replaced))
+    each = "each of them" if len(pieces) > 1 else "it"
+    return f"⚠ This model's vocabulary lacks {named}{others}; it reads {read} for {each}."
 
 
 def row_sentence(

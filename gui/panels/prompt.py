@@ -14,6 +14,7 @@ from gui.theme import lookup_table
 from gui.view import View
 from gui.widgets.prompt_edit import PromptEdit, TokenState
 from gui.widgets.token_strip import TokenStrip
+from gui.widgets.wrapping_label import WrappingLabel
 from gui.wishes import EditText, SelectPosition
 
 # The loss at which a chip has the full colour: about a guess among 3,000 tokens.
@@ -35,6 +36,10 @@ class PromptPanel(Panel):
         super().__init__()
         self.editor = PromptEdit()
         self.strip = TokenStrip()
+        self.replaced = WrappingLabel()
+        self.replaced.setAccessibleName("Characters that the model cannot read")
+        self.replaced.setContentsMargins(8, 0, 8, 0)
+        self.replaced.hide()
         self._splitter = QSplitter(Qt.Orientation.Vertical)
         self._splitter.addWidget(self.editor)
         self._splitter.addWidget(self.strip)
@@ -43,7 +48,9 @@ class PromptPanel(Panel):
         self._has_own_shares = True  # until the user moves the border between the two
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
-        layout.addWidget(self._splitter)
+        layout.setSpacing(0)
+        layout.addWidget(self._splitter, 1)
+        layout.addWidget(self.replaced)
         self.setFocusProxy(self.editor)
         self.editor.installEventFilter(self)
         self.editor.text_edited.connect(lambda text: self.wish(EditText(text)))
@@ -58,6 +65,8 @@ class PromptPanel(Panel):
         if not self._has_own_shares:
             return
         room = self.height() - self._splitter.handleWidth()
+        if not self.replaced.isHidden():
+            room -= self.replaced.heightForWidth(self.width())
         rows = 1
         while room - self.strip.height_of(rows + 1) >= self.editor.height_of(_LEAST_LINES):
             rows += 1
@@ -90,6 +99,12 @@ class PromptPanel(Panel):
             self.editor.set_theme(view.theme)
             self.strip.set_theme(view.theme)
             self._share_height()
+        if (
+            previous is None
+            or view.replaced != previous.replaced
+            or view.theme is not previous.theme
+        ):
+            self._say_replaced(view)
         self.strip.set_motion(view.state.display.motion)
         self.editor.show_text(view.state.text)
         if view.reading is None:
@@ -108,6 +123,15 @@ class PromptPanel(Panel):
             self._light(view)
         if view.query is not None:
             self.editor.set_selected(view.query + view.reading.n_fallen)
+
+    def _say_replaced(self, view: View) -> None:
+        self.replaced.set_look(view.theme.font_body, view.theme.text)
+        self.replaced.say(view.replaced)
+        self.replaced.setAccessibleDescription(view.replaced)
+        layout = self.layout()
+        if layout is not None:
+            layout.activate()  # the splitter shares out the height that is left now
+        self._share_height()
 
     def _light(self, view: View) -> None:
         """Where the lit query looks: the one under the mouse, or the selected one."""

@@ -154,3 +154,18 @@ def test_the_origin_of_a_generated_token_is_found_by_its_position() -> None:
     document = Document("abcd", (0, 1, 2, 3), (b"a", b"b", b"c", b"d"), 2, (sampling, None))
     assert (document.origin(2), document.origin(3)) == (sampling, None)
     assert len(document) == 4
+
+
+@given(st.text(), st.integers(0, 3))
+def test_a_text_that_is_spelled_in_full_has_nothing_replaced(text: str, cut: int) -> None:
+    """However its bytes are shared out, also where they form no characters."""
+    encoded = to_bytes(text)
+    pieces = tuple(encoded[i : i + cut + 1] for i in range(0, len(encoded), cut + 1))
+    assert Document(text, tuple(range(len(pieces))), pieces).replaced == ()
+    torn = (b"\xff", *pieces)
+    assert Document(to_text(b"".join(torn)), tuple(range(len(torn))), torn).replaced == ()
+
+
+def test_a_piece_that_another_token_stands_for_is_named_once_for_each() -> None:
+    document = Document("aébéc\ud800", (0, 1, 2, 1, 0, 3), (b"a", b"?", b"b", b"?", b"c", b"!"))
+    assert document.replaced == (("é", b"?"), ("\ud800", b"!"))

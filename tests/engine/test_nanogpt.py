@@ -305,6 +305,19 @@ def test_a_text_with_unknown_characters_can_be_stepped_through(folder: Path) -> 
     assert scope.step().document.tokens[-1].decode() in CHARACTERS
 
 
+def test_which_characters_were_replaced_is_known_as_long_as_they_stand_there(folder: Path) -> None:
+    """Each once, in order; stepping on writes what was read in their place."""
+    scope = Scope(load(folder))
+    unknown = [letter for letter in "éXé一" if letter not in CHARACTERS]
+    assert scope.edit("aéXaé一").document.replaced == tuple(
+        (letter, b"?") for letter in dict.fromkeys(unknown)
+    )
+    assert len(unknown) > 1
+    assert scope.edit(CHARACTERS).document.replaced == ()
+    scope.edit("éa")
+    assert scope.step().document.replaced == ()
+
+
 @pytest.mark.parametrize(("characters", "stand_in"), [("ab ", " "), ("ab\n", "\n"), ("ba", "b")])
 def test_without_a_question_mark_another_character_stands_in(
     characters: str, stand_in: str

@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 
 from engine.conditions import Conditions
+from engine.document import Document
 from engine.reading import Look, Reading
 from engine.readouts import ROLE_THRESHOLD, ROLES, HeadRoles, Role
 from gui.state import Display, Selection, State
 from gui.theme import DARK, LIGHT
-from gui.view import View, resolve, row_sentence
+from gui.view import View, replaced_sentence, resolve, row_sentence
 from tests.gui.tiny_scope import tiny_scope, view_of
 
 
@@ -46,6 +47,37 @@ def test_an_empty_text_is_shown_as_one() -> None:
     assert view.row.shape == (0,)
     assert view.captions == {}
     assert view.status == "tiny: 2 layers × 4 heads · 0.0 M weights · 0 of at most 32 tokens"
+
+
+def document_of(text: str, stand_in: bytes = b"?") -> Document:
+    """A text of which the vocabulary knows nothing but a and b."""
+    tokens = tuple(each.encode() if each in "ab" else stand_in for each in text)
+    return Document(text, tuple(range(len(tokens))), tokens, len(tokens))
+
+
+@pytest.mark.parametrize(
+    ("document", "sentence"),
+    [
+        (document_of("abab"), ""),
+        (document_of("aéa"), "⚠ This model's vocabulary lacks é; it reads ? for it."),
+        (
+            document_of("é\u200b é", b"\n"),
+            "⚠ This model's vocabulary lacks é ‹ZWSP› ␣; it reads ⏎ for each of them.",
+        ),
+        (
+            document_of("cdefghijklmnopq", b"a"),
+            (
+                "⚠ This model's vocabulary lacks c d e f g h i j k l m n and 3 more; it reads a "
+                "for each of them."
+            ),
+        ),
+    ],
+)
+def test_characters_that_the_model_cannot_read_are_named(document: Document, sentence: str) -> None:
+    """As visible ones, each once, not more than a line of them."""
+    assert replaced_sentence(document) == sentence
+    reading = replace(reading_of("a" * len(document)), document=document)
+    assert view_of(reading).replaced == sentence
 
 
 def test_the_row_is_the_selected_querys_in_the_drawn_head() -> None:
