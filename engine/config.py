@@ -90,6 +90,7 @@ class ModelConfig:
     norm: Norm = "layer"
     norm_placement: NormPlacement = "pre"
     norm_eps: float = 1e-5
+    norm_bias: bool = True  # LayerNorm's; RMSNorm has none
     qk_norm: QkNorm = "none"
     parallel_residual: bool = False  # the MLP reads what attention read, not what it wrote
     mlp: Mlp = "plain"

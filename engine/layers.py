@@ -30,7 +30,7 @@ def make_norm(config: ModelConfig) -> nn.Module:
     """A normalisation over the last axis, C wide."""
     if config.norm == "rms":
         return nn.RMSNorm(config.d_model, eps=config.norm_eps)
-    return nn.LayerNorm(config.d_model, eps=config.norm_eps)
+    return nn.LayerNorm(config.d_model, eps=config.norm_eps, bias=config.norm_bias)
 
 
 def make_qk_norm(config: ModelConfig, n_heads: int) -> nn.Module:

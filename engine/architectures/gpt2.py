@@ -5,11 +5,14 @@ from torch import Tensor
 from engine.architectures._architecture import Architecture, Settings, with_bias
 from engine.config import ModelConfig
 
+HAS_BIAS = "nanogpt_bias"  # no setting of Hugging Face's, whose GPT-2 always has them
+
 
 def _config_from(settings: Settings) -> ModelConfig:
     settings.refuse("scale_attn_by_inverse_layer_idx", "scores divided by the layer's number")
     settings.refuse("add_cross_attention", "attention to another text")
     is_scaled = settings.flag("scale_attn_weights", default=True)
+    has_bias = settings.flag(HAS_BIAS, default=True)
     return ModelConfig(
         vocab_size=settings.whole("vocab_size"),
         n_layer=settings.depth("n_layer"),
@@ -24,6 +27,10 @@ def _config_from(settings: Settings) -> ModelConfig:
         activation=settings.activation("activation_function", "gelu_new"),
         tied_output=settings.flag("tie_word_embeddings", default=True),
         score_scale=0.0 if is_scaled else 1.0,
+        norm_bias=has_bias,
+        qkv_bias=has_bias,
+        attention_output_bias=has_bias,
+        mlp_bias=has_bias,
     )
 
 

@@ -1,8 +1,7 @@
 """nanoGPT's checkpoints: `ckpt.pt` with weights and `model_args`, and the vocabulary near it.
 
 The architecture is GPT-2's, with three differences: matrices are stored outputs first, the MLP's
-bend is the exact GELU, and biases may be left out everywhere, also in the norms. Where they are,
-zeros are handed over in their place, which add nothing.
+bend is the exact GELU, and biases may be left out everywhere, also in the norms.
 """
 
 from collections.abc import Iterator, Mapping
@@ -12,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from engine.architectures.gpt2 import HAS_BIAS
 from engine.checkpoints.nanogpt_tokens import vocabulary_of
 from engine.checkpoints.plain_pickle import shown
 from engine.checkpoints.raw import RawCheckpoint
@@ -62,8 +62,7 @@ def read(path: Path) -> RawCheckpoint:
     arguments, stored = _parts(file)
     _check_arguments(arguments, path)
     _check_tensors(stored, arguments, file)
-    has_bias = arguments.get("bias", True)
-    tensors = _HuggingFaceNames(TorchTensors(file, stored), has_bias=has_bias)
+    tensors = _HuggingFaceNames(TorchTensors(file, stored))
     settings = {
         "model_type": "gpt2",
         "n_layer": arguments["n_layer"],
@@ -75,6 +74,7 @@ def read(path: Path) -> RawCheckpoint:
         # nanoGPT took GPT-2's approximation until months after it began to store `bias`.
         "activation_function": "gelu" if "bias" in arguments else "gelu_new",
         "tie_word_embeddings": _is_tied(stored, tensors),
+        HAS_BIAS: arguments.get("bias", True),
     }
     tokenizer = vocabulary_of(path, file.value.get("config"), arguments["vocab_size"])
     name = path.parent.name if path.name == CHECKPOINT_FILE else path.stem
@@ -179,31 +179,21 @@ def _is_tied(stored: dict[str, StoredTensor], tensors: Mapping[str, Tensor]) -> 
 
 
 class _HuggingFaceNames(Mapping[str, Tensor]):
-    """The tensors as Hugging Face's GPT-2 has them: matrices inputs first, a bias everywhere."""
+    """The tensors as Hugging Face's GPT-2 has them: matrices inputs first."""
 
-    def __init__(self, tensors: Mapping[str, Tensor], *, has_bias: bool) -> None:
+    def __init__(self, tensors: Mapping[str, Tensor]) -> None:
         self._tensors = tensors
-        modules = [name.rpartition(".")[0] for name in tensors if name.endswith(".weight")]
-        self._absent = {
-            f"{module}.bias": f"{module}.weight"
-            for module in modules
-            if not has_bias and _has_bias(module)
-        }
 
     def __getitem__(self, name: str) -> Tensor:
-        if name in self._absent:
-            weight = self._tensors[self._absent[name]]
-            return torch.zeros(weight.shape[:1], dtype=weight.dtype)
         tensor = self._tensors[name]
         is_matrix = name.endswith(".weight") and _short(name.removesuffix(".weight")) in _MATRICES
         return tensor.mT if is_matrix else tensor
 
     def __contains__(self, name: object) -> bool:
-        return name in self._absent or name in self._tensors
+        return name in self._tensors
 
     def __iter__(self) -> Iterator[str]:
-        yield from self._tensors
-        yield from self._absent
+        return iter(self._tensors)
 
     def __len__(self) -> int:
-        return len(self._tensors) + len(self._absent)
+        return len(self._tensors)

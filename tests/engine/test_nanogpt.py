@@ -25,6 +25,7 @@ from engine.checkpoints.nanogpt import is_nanogpt, read
 from engine.checkpoints.plain_pickle import MOST_BYTES, NONE, read_pickle
 from engine.checkpoints.torch_file import TENSORS, StoredTensor, TorchFile
 from engine.errors import CheckpointError, EngineError
+from engine.library.nanogpt_model import describe_nanogpt
 from engine.loading import load
 from engine.run import Run
 from engine.scope import Scope
@@ -80,6 +81,35 @@ def test_logits_and_attention_are_those_of_the_weights(
     for layer, head in np.ndindex(patterns.shape[:2]):
         assert np.abs(run.pattern(session, layer, head) - patterns[layer, head]).max() < 1e-5
     assert np.abs(run.logits(session, n_tokens - 1) - logits[-1]).max() < 1e-4
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_weights_are_counted_as_they_are_stored(tmp_path: Path, *, bias: bool) -> None:
+    """Biases that there are not do not count; the output matrix, which is the embedding, once."""
+    saved = checkpoint(bias=bias)
+    sizes = {name: each.numel() for name, each in saved["model"].items()}
+    assert any(name.endswith(".bias") for name in sizes) == bias
+    del sizes["lm_head.weight"]
+    path = write(tmp_path / "out", saved, meta())
+    loaded = load(path)
+    assert loaded.info.n_parameters == sum(sizes.values())
+    assert describe_nanogpt(path).n_parameters == sum(sizes.values())
+    assert any(name.endswith(".bias") for name, _ in loaded.model.named_parameters()) == bias
+
+
+def test_without_biases_the_parts_of_the_residual_still_sum_to_the_logits(tmp_path: Path) -> None:
+    """Nor is there a row for them."""
+    scope = Scope(load(write(tmp_path / "out", checkpoint(bias=False), meta())))
+    reading = scope.edit("abcde")
+    taken = scope.residual(reading, 4)
+    assert taken is not None
+    stream, attribution = taken
+    assert stream.bias is None
+    assert stream.norm is not None
+    assert stream.norm.bias is None
+    assert stream.difference < 1e-4
+    assert attribution is not None
+    assert attribution.norm_bias is None
 
 
 def test_before_biases_were_a_choice_gelu_was_approximate(tmp_path: Path) -> None:
