@@ -12,7 +12,7 @@ NormPlacement = Literal["pre", "post", "output", "both"]  # before a part, after
 QkNorm = Literal["none", "head", "all"]  # of each head by itself, or of all heads as one row
 Mlp = Literal["plain", "gated"]
 Activation = Literal["gelu", "gelu_tanh", "silu", "relu"]
-RopeStretch = Literal["linear", "llama3"]
+RopeStretch = Literal["linear", "llama3", "yarn", "longrope"]
 
 _CHOICES = {
     "positions": get_args(Positions),
@@ -31,9 +31,18 @@ LARGEST = 2**24
 class RopeScaling:
     """How rotary positions were slowed down for a longer context than the first one.
 
-    "linear" slows every pair by `factor`; "llama3" slows those that turn less than
-    `low_turns` times within the first context by `factor`, those that turn more than
-    `high_turns` times not at all, and those between in between.
+    - "linear" slows every pair by `factor`.
+    - "llama3" slows those that turn less than `low_turns` times within the first context by
+      `factor`, those that turn more than `high_turns` times not at all, and those between in
+      between, by how often they turn.
+    - "yarn" does the same, but between by the pair's number, from the pair that turns
+      `high_turns` times to the one that turns `low_turns` times, both rounded outwards if they
+      are `whole_pairs` (Peng et al. 2023, section 3.2).
+    - "longrope" slows each pair by a divisor of its own (Ding et al. 2024). Such models have one
+      set of divisors for texts within the first context and another for longer ones, under which
+      every row would change; only the first is held here.
+
+    Cosines and sines are multiplied by `attention_factor`, and scores by its square.
 
     Raises:
         ConfigError: the kind is unknown, or a number makes no sense.
@@ -44,6 +53,9 @@ class RopeScaling:
     low_turns: float = 1.0
     high_turns: float = 4.0
     first_context: int = 8192
+    attention_factor: float = 1.0
+    whole_pairs: bool = True
+    divisors: tuple[float, ...] = ()  # [D/2], of "longrope"
 
     def __post_init__(self) -> None:
         if self.kind not in get_args(RopeStretch):
@@ -51,7 +63,7 @@ class RopeScaling:
                 f"the rope scaling {self.kind!r} is unknown; use one of "
                 f"{', '.join(get_args(RopeStretch))}."
             )
-        for name in ("factor", "low_turns", "high_turns", "first_context"):
+        for name in ("factor", "low_turns", "high_turns", "first_context", "attention_factor"):
             if not 0 < getattr(self, name) < math.inf:
                 raise ConfigError(
                     f"{name} = {getattr(self, name)} is not possible in a rope scaling; "
@@ -61,6 +73,8 @@ class RopeScaling:
             raise ConfigError(
                 f"low_turns = {self.low_turns} is not below high_turns = {self.high_turns}."
             )
+        if not all(0 < divisor < math.inf for divisor in self.divisors):
+            raise ConfigError("the divisors of a rope scaling must be positive and finite.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,6 +154,7 @@ class ModelConfig:
                 )
         self._check_heads()
         self._check_numbers()
+        self._check_rope_scaling()
         is_possible = all(type(window) is int and window >= 0 for window in self.windows)
         if self.windows and not (is_possible and len(self.windows) == self.n_layer):
             raise ConfigError(
@@ -164,6 +179,26 @@ class ModelConfig:
                     f"{name} = {getattr(self, name)} is not possible; "
                     "make it positive and finite, or 0."
                 )
+
+    def _check_rope_scaling(self) -> None:
+        scaling = self.rope_scaling
+        if scaling is not None and scaling.kind == "yarn" and self.rope_theta <= 1:
+            raise ConfigError(
+                f"rope_theta = {self.rope_theta} is not possible with the rope scaling 'yarn'; "
+                "make it more than 1."
+            )
+        if scaling is None or scaling.kind != "longrope":
+            return
+        if 2 * len(scaling.divisors) != self.rotary_dim:
+            raise ConfigError(
+                f"a rope scaling has {len(scaling.divisors)} divisors; "
+                f"{self.rotary_dim // 2} pairs of a head turn, and each needs one."
+            )
+        if self.max_seq_len > scaling.first_context:
+            raise ConfigError(
+                f"max_seq_len = {self.max_seq_len} is not possible with the rope scaling "
+                f"'longrope'; its first context of {scaling.first_context} is the most."
+            )
 
     def _check_heads(self) -> None:
         if self.n_head * self.head_dim > LARGEST:
@@ -221,6 +256,13 @@ class ModelConfig:
         return {**asdict(self), "windows": list(self.windows)}
 
 
+_KINDS_OF_ROPE: dict[str, tuple[type, ...]] = {
+    "kind": (str,),
+    "whole_pairs": (bool,),
+    "divisors": (tuple,),
+}
+
+
 def _rope_scaling_from(values: Any) -> RopeScaling:  # noqa: ANN401 - JSON
     names = [field.name for field in fields(RopeScaling)]
     if not isinstance(values, dict) or set(values) - set(names) or not {*names[:2]} <= set(values):
@@ -228,7 +270,12 @@ def _rope_scaling_from(values: Any) -> RopeScaling:  # noqa: ANN401 - JSON
             f"rope_scaling = {values!r} is not possible; it needs kind and factor, and may hold "
             f"{', '.join(names[2:])}."
         )
+    values = dict(values)
+    if isinstance(values.get("divisors"), list):  # what JSON makes of a tuple
+        values["divisors"] = tuple(values["divisors"])
     for name, value in values.items():
-        if type(value) not in ((str,) if name == "kind" else (int, float)):
+        if type(value) not in _KINDS_OF_ROPE.get(name, (int, float)):
             raise ConfigError(f"{name} = {value!r} in rope_scaling is of the wrong type.")
+    if not all(type(divisor) in (int, float) for divisor in values.get("divisors", ())):
+        raise ConfigError("divisors in rope_scaling should be numbers.")
     return RopeScaling(**values)

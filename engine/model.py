@@ -146,7 +146,9 @@ class Transformer(nn.Module):
         if self.frequencies is None or not conditions.positions:
             return [None] * self.config.n_layer
         start += conditions.first_position
-        table = local = rotary_table(self.frequencies, start, n_new)
+        scaling = self.config.rope_scaling
+        factor = 1.0 if scaling is None else scaling.attention_factor
+        table = local = rotary_table(self.frequencies, start, n_new, factor)
         if self.local_frequencies is not None:
             local = rotary_table(self.local_frequencies, start, n_new)
         return [

@@ -33,19 +33,42 @@ def rotary_frequencies(rotary_dim: int, theta: float, scaling: RopeScaling | Non
     frequencies = 1.0 / theta ** (torch.arange(0, rotary_dim, 2, dtype=torch.float32) / rotary_dim)
     if scaling is None:
         return frequencies
+    if scaling.kind == "longrope":
+        return frequencies / torch.tensor(scaling.divisors)
     slow = frequencies / scaling.factor
     if scaling.kind == "linear":
         return slow
+    if scaling.kind == "yarn":
+        return torch.lerp(frequencies, slow, _yarn_share(rotary_dim, theta, scaling))
     turns = scaling.first_context * frequencies / (2 * math.pi)
     share = (turns - scaling.low_turns) / (scaling.high_turns - scaling.low_turns)
     return torch.lerp(slow, frequencies, share.clamp(0, 1))
 
 
-def rotary_table(frequencies: Tensor, start: int, length: int) -> Tensor:
-    """Cosines and sines [2, length, D/2] of the angles at the positions from `start` on."""
+def _yarn_share(rotary_dim: int, theta: float, scaling: RopeScaling) -> Tensor:
+    """How much of its slowing down each pair gets [D/2], 0 to 1."""
+
+    def pair_that_turns(times: float) -> float:
+        """The number of the pair, and what lies between two, that turns so often at first."""
+        turns = scaling.first_context / (2 * math.pi)  # of pair 0
+        return rotary_dim / 2 * math.log(turns / times) / math.log(theta)
+
+    first, last = pair_that_turns(scaling.high_turns), pair_that_turns(scaling.low_turns)
+    if scaling.whole_pairs:
+        first, last = math.floor(first), math.ceil(last)
+    first, last = max(first, 0), min(last, rotary_dim - 1)
+    pairs = torch.arange(rotary_dim // 2, dtype=torch.float32)
+    return ((pairs - first) / ((last - first) or 0.001)).clamp(0, 1)
+
+
+def rotary_table(frequencies: Tensor, start: int, length: int, factor: float = 1.0) -> Tensor:
+    """Cosines and sines [2, length, D/2] of the angles at the positions from `start` on.
+
+    A `factor` lengthens what is turned (Peng et al. 2023, section 3.4).
+    """
     position = torch.arange(start, start + length, dtype=torch.float32, device=frequencies.device)
     angle = position[:, None] * frequencies  # [length, D/2]
-    return torch.stack((angle.cos(), angle.sin()))
+    return torch.stack((angle.cos(), angle.sin())) * factor
 
 
 def rotate(x: Tensor, table: Tensor) -> Tensor:

@@ -95,6 +95,13 @@ class Settings:
             raise ConfigError(f"{name} = {values!r} should be a list of words.")
         return values
 
+    def numbers(self, name: str) -> list[float]:
+        """A list of finite numbers."""
+        values = self._get(name, None)
+        if type(values) is not list or not all(type(value) in (int, float) for value in values):
+            raise ConfigError(f"{name} should be a list of numbers.")
+        return [float(value) for value in values]
+
     def rows(self, name: str) -> list[Any]:
         """A list; an empty one where it is left out."""
         values = self._get(name, [])

@@ -1,5 +1,6 @@
 """What most families share since Llama: names of weights, and how settings are written down."""
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -38,11 +39,13 @@ MLP: Names = with_bias(
 )
 WEIGHTS: Names = {**EMBEDDING_AND_OUTPUT, **NORMS_BEFORE, **ATTENTION, **MLP}
 PREFIX = "model."
+LONGROPE = ("longrope", "su")  # now, and when Phi-3 was new
 IGNORED = (r".*\.rotary_emb\.inv_freq",)
 
 
 def sizes(settings: Settings) -> dict[str, Any]:
     """What ModelConfig needs of every such family; RMSNorm, no biases, all layers see all."""
+    turning = rotary(settings)
     return {
         "vocab_size": settings.whole("vocab_size"),
         "n_layer": settings.depth("num_hidden_layers"),
@@ -51,7 +54,7 @@ def sizes(settings: Settings) -> dict[str, Any]:
         "head_dim": settings.whole("head_dim", 0),
         "d_model": settings.whole("hidden_size"),
         "d_ff": settings.whole("intermediate_size"),
-        "max_seq_len": settings.whole("max_position_embeddings"),
+        "max_seq_len": context(settings, turning["rope_scaling"]),
         "norm": "rms",
         "norm_eps": settings.number("rms_norm_eps", 1e-6),
         "mlp": "gated",
@@ -60,7 +63,7 @@ def sizes(settings: Settings) -> dict[str, Any]:
         "attention_output_bias": False,
         "mlp_bias": False,
         "tied_output": settings.flag("tie_word_embeddings", default=False),
-        **rotary(settings),
+        **turning,
     }
 
 
@@ -90,10 +93,8 @@ def rope_scaling(rope: Settings, settings: Settings) -> RopeScaling | None:
         return None
     if kind == "linear":
         return RopeScaling(kind="linear", factor=rope.number("factor"))
+    first = first_context(rope, settings)
     if kind == "llama3":
-        first = rope.whole(
-            "original_max_position_embeddings", settings.whole("max_position_embeddings")
-        )
         return RopeScaling(
             kind="llama3",
             factor=rope.number("factor"),
@@ -101,9 +102,57 @@ def rope_scaling(rope: Settings, settings: Settings) -> RopeScaling | None:
             high_turns=rope.number("high_freq_factor"),
             first_context=first,
         )
+    stretch = settings.whole("max_position_embeddings") / max(first, 1)
+    factor = rope.number("factor", stretch)
+    if kind == "yarn":
+        return RopeScaling(
+            kind="yarn",
+            factor=factor,
+            low_turns=rope.number("beta_slow", 1.0),
+            high_turns=rope.number("beta_fast", 32.0),
+            first_context=first,
+            attention_factor=rope.number("attention_factor", _yarn_attention(rope, factor)),
+            whole_pairs=rope.flag("truncate", default=True),
+        )
+    if kind in LONGROPE:
+        usual = math.sqrt(1 + math.log(max(factor, 1.0)) / math.log(max(first, 2)))
+        return RopeScaling(
+            kind="longrope",
+            factor=factor,
+            first_context=first,
+            attention_factor=rope.number("attention_factor", usual),
+            divisors=tuple(rope.numbers("short_factor")),
+        )
     raise ConfigError(
-        f"the rope scaling {kind!r} is not computed here; known: default, linear, llama3."
+        f"the rope scaling {kind!r} is not computed here; "
+        "known: default, linear, llama3, yarn, longrope."
     )
+
+
+def first_context(rope: Settings, settings: Settings) -> int:
+    """How long texts were at first: Phi-3 writes it beside its rope scaling, others into it."""
+    name = "original_max_position_embeddings"
+    return settings.whole(name, rope.whole(name, settings.whole("max_position_embeddings")))
+
+
+def _yarn_attention(rope: Settings, factor: float) -> float:
+    """What cosines and sines are multiplied by, where that is not given."""
+
+    def usual(weight: float) -> float:
+        return 0.1 * weight * math.log(factor) + 1.0 if factor > 1 else 1.0
+
+    above, below = rope.number("mscale", 0.0), rope.number("mscale_all_dim", 0.0)
+    return usual(above) / usual(below) if above and below else usual(1.0)
+
+
+def context(settings: Settings, scaling: RopeScaling | None) -> int:
+    """How many tokens a model sees: with "longrope" only as many as at first.
+
+    Beyond them it would turn all positions by other angles, and no row would stay true.
+    """
+    n_tokens = settings.whole("max_position_embeddings")
+    is_long = scaling is not None and scaling.kind == "longrope"
+    return min(n_tokens, scaling.first_context) if is_long and scaling else n_tokens
 
 
 def windows(settings: Settings, window: int, otherwise: list[bool]) -> tuple[int, ...]:

@@ -22,6 +22,9 @@ _LLAMA_3 = {
     "original_max_position_embeddings": 8192,
 }
 
+_ATTENTION_FACTOR = "rope.scaling.attn_factor"
+_YARN = {"rope.scaling.yarn_beta_fast": "beta_fast", "rope.scaling.yarn_beta_slow": "beta_slow"}
+
 _TOKENIZER_SETTINGS = {
     "tokenizer.ggml.bos_token_id": "bos_token_id",
     "tokenizer.ggml.eos_token_id": "eos_token_id",
@@ -162,10 +165,12 @@ def _rope_scaling(
         return _llama_3_scaling(own, n_rotated, numbers("rope_freqs.weight"))
     if "rope_factors_long.weight" in header.tensors:
         long, short = (numbers(f"rope_factors_{kind}.weight") for kind in ("long", "short"))
+        factor = own.get(_ATTENTION_FACTOR)
         return {
             "rope_type": "longrope",
             "long_factor": long.tolist(),
             "short_factor": short.tolist(),
+            **({} if factor is None else {"attention_factor": own.number(_ATTENTION_FACTOR)}),
         }
     kind = own.get("rope.scaling.type")
     if kind in (None, "none"):
@@ -174,6 +179,12 @@ def _rope_scaling(
     if own.get("rope.scaling.original_context_length") is not None:
         original = own.whole("rope.scaling.original_context_length")
         scaling["original_max_position_embeddings"] = original
+    for theirs, ours in _YARN.items():
+        if own.get(theirs) is not None:
+            scaling[ours] = own.number(theirs)
+    if own.get(_ATTENTION_FACTOR) not in (None, 1.0):
+        # llama.cpp multiplies what Hugging Face's library computes by it.
+        raise own.wrong(_ATTENTION_FACTOR, own.get(_ATTENTION_FACTOR), "should be 1, as is usual")
     return scaling
 
 

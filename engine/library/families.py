@@ -26,7 +26,8 @@ FAMILIES: Mapping[str, tuple[str, str]] = {
     "gemma2": _SINCE_LLAMA,
     "gemma3_text": _SINCE_LLAMA,
 }
-ROPE_SCALINGS = ("default", "linear", "llama3")
+ROPE_SCALINGS = ("default", "linear", "llama3", "yarn", "longrope")
+_ALSO = ("su",)  # what longrope was called when Phi-3 was new
 
 
 def layers_and_heads(settings: Mapping[str, Any]) -> tuple[int, int]:
@@ -65,7 +66,7 @@ def check_family(settings: Mapping[str, Any]) -> None:
     if not isinstance(rope, Mapping):
         return
     kind = rope.get("rope_type", rope.get("type")) or "default"
-    if kind not in ROPE_SCALINGS:
+    if kind not in (*ROPE_SCALINGS, *_ALSO):
         raise CheckpointError(
             f"The rope scaling {called(kind)!r} is not computed here; "
             f"known: {', '.join(ROPE_SCALINGS)}."

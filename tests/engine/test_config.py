@@ -1,4 +1,5 @@
 import json
+import math
 from typing import Any
 
 import pytest
@@ -143,13 +144,18 @@ def test_a_configuration_survives_being_written_down() -> None:
     scaling = RopeScaling(kind="llama3", factor=8.0)
     config = ModelConfig(**SMALL, windows=(3,), rope_scaling=scaling)
     assert ModelConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
+    scaling = RopeScaling(kind="longrope", factor=2.0, divisors=(1.0,), whole_pairs=False)
+    config = ModelConfig(**SMALL, rotary_dim=2, rope_scaling=scaling)
+    assert ModelConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
 
 
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"kind": "cubic"}, "'cubic' is unknown; use one of linear, llama3"),
+        ({"kind": "cubic"}, "'cubic' is unknown; use one of linear, llama3, yarn, longrope"),
         ({"factor": 0.0}, r"factor = 0.0 is not possible in a rope scaling"),
+        ({"attention_factor": math.inf}, r"attention_factor = inf is not possible in a rope"),
+        ({"divisors": (1.0, 0.0)}, "the divisors of a rope scaling must be positive and finite"),
         ({"low_turns": 4.0}, r"low_turns = 4.0 is not below high_turns = 4.0"),
     ],
 )
@@ -174,6 +180,12 @@ def test_a_whole_number_will_do_where_a_broken_one_is_meant() -> None:
         ({"norm_eps": "small"}, r"norm_eps = 'small' should be of type float."),
         ({"rope_scaling": 4}, r"rope_scaling = 4 is not possible; it needs kind and factor"),
         ({"rope_scaling": {"kind": "linear"}}, r"it needs kind and factor"),
+        ({"rope_scaling": {"kind": "yarn", "factor": 2, "whole_pairs": 1}}, r"whole_pairs = 1 in"),
+        ({"rope_scaling": {"kind": "longrope", "factor": 2, "divisors": 1}}, r"divisors = 1 in"),
+        (
+            {"rope_scaling": {"kind": "longrope", "factor": 2, "divisors": ["1"]}},
+            r"divisors in .* ",
+        ),
         ({"rope_scaling": {"kind": 1, "factor": 2}}, r"kind = 1 in rope_scaling is of the wrong"),
     ],
 )
@@ -185,3 +197,30 @@ def test_a_wrong_setting_is_named(change: dict[str, Any], sentence: str) -> None
 def test_missing_sizes_are_listed() -> None:
     with pytest.raises(ConfigError, match="configuration lacks n_head, max_seq_len"):
         ModelConfig.from_dict({"vocab_size": 5, "n_layer": 1, "d_model": 4})
+
+
+@pytest.mark.parametrize(
+    ("scaling", "changes", "sentence"),
+    [
+        (
+            RopeScaling(kind="longrope", factor=2.0, divisors=(1.0,)),
+            {"rotary_dim": 4},
+            "a rope scaling has 1 divisors; 2 pairs of a head turn",
+        ),
+        (
+            RopeScaling(kind="longrope", factor=2.0, divisors=(1.0,), first_context=4),
+            {"rotary_dim": 2, "max_seq_len": 5},
+            "max_seq_len = 5 is not possible with the rope scaling 'longrope'; its first context",
+        ),
+        (
+            RopeScaling(kind="yarn", factor=2.0),
+            {"rope_theta": 1.0},
+            "rope_theta = 1.0 is not possible with the rope scaling 'yarn'",
+        ),
+    ],
+)
+def test_a_rope_scaling_that_does_not_fit_the_model_is_refused(
+    scaling: RopeScaling, changes: dict[str, Any], sentence: str
+) -> None:
+    with pytest.raises(ConfigError, match=sentence):
+        ModelConfig(**{**SMALL, **changes, "rope_scaling": scaling})

@@ -1,5 +1,6 @@
 """GGUF files give the numbers that were stored in them, or a sentence that says why not."""
 
+import math
 import os
 import struct
 import time
@@ -391,6 +392,40 @@ def test_phi_3s_two_lists_of_divisors_are_settings(tmp_path: Path) -> None:
         "short_factor": [1.0, 2.0, 3.0, 4.0, 5.0, 6.0],
     }
     assert set(raw.tensors) == {"model.embed_tokens.weight"}
+
+
+def test_the_factor_that_llama_cpp_gives_phi_3s_scores_is_a_setting(tmp_path: Path) -> None:
+    metadata = _own("phi3", COMMON | ROTARY | {"rope.scaling.attn_factor": 1.19}) | byte_level()
+    tensors = _embedding() | {
+        f"rope_factors_{kind}.weight": stored(np.arange(1.0, 7.0)) for kind in ("long", "short")
+    }
+    raw = read(write(tmp_path / "toy.gguf", "phi3", metadata, tensors))
+    assert raw.settings["rope_scaling"]["attention_factor"] == pytest.approx(1.19)
+
+
+def test_yarn_turns_as_the_same_settings_of_a_folder_do(tmp_path: Path) -> None:
+    """By Hugging Face's names; a factor of llama.cpp's own is refused."""
+    yarn = {
+        "llama.rope.scaling.type": "yarn",
+        "llama.rope.scaling.factor": 4.0,
+        "llama.rope.scaling.original_context_length": 512,
+        "llama.rope.scaling.yarn_beta_fast": 16.0,
+    }
+    path = write_llama(tmp_path / "yarn.gguf", metadata={**LLAMA, **yarn})
+    assert read(path).settings["rope_scaling"] == {
+        "rope_type": "yarn",
+        "factor": 4.0,
+        "original_max_position_embeddings": 512,
+        "beta_fast": 16.0,
+    }
+    scaling = load(path).model.config.rope_scaling
+    assert scaling is not None
+    assert (scaling.kind, scaling.high_turns, scaling.low_turns) == ("yarn", 16.0, 1.0)
+    assert scaling.attention_factor == pytest.approx(0.1 * math.log(4) + 1)
+    odd = {**LLAMA, **yarn, "llama.rope.scaling.attn_factor": 0.5}
+    path = write_llama(tmp_path / "odd.gguf", metadata=odd)
+    with pytest.raises(CheckpointError, match=r"attn_factor = 0.5 should be 1"):
+        read(path)
 
 
 def test_what_a_family_does_to_its_tensors_is_undone(tmp_path: Path) -> None:

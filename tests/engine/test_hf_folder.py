@@ -105,6 +105,21 @@ def test_older_settings_say_the_same_as_newer_ones(tmp_path: Path) -> None:
     assert load(tmp_path).model.config == newer
 
 
+def test_longrope_sees_no_more_than_its_first_context_under_its_older_name_too(
+    tmp_path: Path,
+) -> None:
+    """Beyond it the angles of all positions would be others, and every row with them."""
+    write_golden(tmp_path, "phi3_long")
+    newer = load(tmp_path).model.config
+    assert newer.max_seq_len == 48  # of 256
+    rope = json.loads((tmp_path / CONFIG).read_text())["rope_parameters"]
+    theta = rope.pop("rope_theta")
+    assert rope.pop("rope_type") == "longrope"
+    rope["type"] = "su"
+    _change_config(tmp_path, rope_parameters="leave out", rope_theta=theta, rope_scaling=rope)
+    assert load(tmp_path).model.config == newer
+
+
 def test_older_settings_of_gemma_3_say_the_same_as_newer_ones(tmp_path: Path) -> None:
     """Its two speeds used to stand beside each other."""
     write_golden(tmp_path, "gemma3")
@@ -219,7 +234,8 @@ CONFIG_DAMAGE: list[tuple[dict[str, Any], str]] = [
     ({"attention_bias": 1}, r"attention_bias = 1 should be true or false"),
     ({"hidden_act": 5}, r"hidden_act = 5 should be a word"),
     ({"rope_parameters": 5}, r"rope_parameters = 5 should hold settings by name"),
-    ({"rope_parameters": {"rope_type": "yarn"}}, r"rope scaling 'yarn' is not computed here"),
+    ({"rope_parameters": {"rope_type": "dynamic"}}, r"rope scaling 'dynamic' is not computed here"),
+    ({"rope_parameters": {"rope_type": "longrope"}}, r"config.json lacks 'short_factor'"),
     ({"num_hidden_layers": 10**12}, r"num_hidden_layers = 10{12} is not possible; 1 to 4096"),
     ({"num_hidden_layers": 4000}, r"lacks the tensor 'model\.layers\.3999\.self_attn\.o_proj"),
     ({"num_hidden_layers": 1}, r"holds 'model\.layers\.1\..*', which a model of these settings"),

@@ -209,19 +209,22 @@ def test_sizes_are_read_under_the_names_that_the_engine_reads(name: str) -> None
     assert layers_and_heads(config) == (ours.n_layer, ours.n_head)
 
 
-@pytest.mark.parametrize("kind", [*ROPE_SCALINGS, "yarn", "longrope", "dynamic"])
+@pytest.mark.parametrize("kind", [*ROPE_SCALINGS, "su", "dynamic"])
 def test_rope_scalings_are_refused_as_the_engine_refuses_them(kind: str) -> None:
     config = json.loads(str(read_golden("llama")[0]["config"]))
     scaling = {"factor": 2.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "rope_type": kind}
+    scaling["short_factor"] = [1.0, 1.0, 1.0, 1.0]
     config |= {"rope_scaling": scaling, "rope_parameters": None}
     family = next(each for each in ARCHITECTURES if "llama" in each.model_types)
-    if kind in ROPE_SCALINGS:
+    if kind != "dynamic":
         family.config_from(Settings(config))
         check_family(config)
     else:
         with pytest.raises(ConfigError):
             family.config_from(Settings(config))
-        with pytest.raises(EngineError, match=f"{kind}.*known: default, linear, llama3"):
+        with pytest.raises(
+            EngineError, match=f"{kind}.*known: default, linear, llama3, yarn, longrope"
+        ):
             check_family(config)
 
 
@@ -316,8 +319,8 @@ def _without(name: str) -> dict[str, Any]:
         ({"vocabulary": byte_level(pre="odd")}, "'odd'"),
         ({"vocabulary": {"tokenizer.ggml.model": "bert"}}, "'bert'"),
         (
-            {"metadata": {**LLAMA, "llama.rope.scaling.type": "yarn"}},
-            "'yarn' is not computed here",
+            {"metadata": {**LLAMA, "llama.rope.scaling.type": "odd"}},
+            "'odd' is not computed here",
         ),
     ],
 )

@@ -94,6 +94,57 @@ def test_the_scaling_of_llama_3_slows_slow_pairs_only() -> None:
         assert scaled == pytest.approx(share * plain + (1 - share) * plain / 8, rel=1e-5)
 
 
+@pytest.mark.parametrize("whole_pairs", [True, False])
+def test_yarn_slows_pairs_by_their_number_from_fast_to_slow(*, whole_pairs: bool) -> None:
+    """From the pair that turns 32 times at first to the one that turns once, found by trying.
+
+    Pair i turns 500 · 1000^(−i/8) / 2 π times.
+    """
+
+    def turns(pair: float) -> float:
+        return float(500 * 1000 ** (-pair / 8) / (2 * math.pi))
+
+    fast, slow = (
+        min((pair / 10_000 for pair in range(80_000)), key=lambda pair: abs(turns(pair) - times))
+        for times in (32, 1)
+    )
+    assert turns(fast) == pytest.approx(32, rel=1e-3)
+    assert turns(slow) == pytest.approx(1, rel=1e-3)
+    if whole_pairs:
+        fast, slow = math.floor(fast), math.ceil(slow)
+    scaling = RopeScaling(
+        kind="yarn",
+        factor=4.0,
+        low_turns=1.0,
+        high_turns=32.0,
+        first_context=500,
+        whole_pairs=whole_pairs,
+    )
+    plain = rotary_frequencies(16, 1000.0).tolist()
+    for pair, scaled in enumerate(rotary_frequencies(16, 1000.0, scaling).tolist()):
+        slowed = min(1.0, max(0.0, (pair - fast) / (slow - fast)))
+        expected = plain[pair] * (1 - slowed) + plain[pair] / 4 * slowed
+        assert scaled == pytest.approx(expected, rel=1e-3)
+
+
+def test_longrope_slows_each_pair_by_its_own_divisor() -> None:
+    scaling = RopeScaling(kind="longrope", factor=4.0, divisors=(1.0, 1.5, 2.0, 8.0))
+    scaled = rotary_frequencies(8, 1000.0, scaling)
+    torch.testing.assert_close(
+        scaled * torch.tensor([1.0, 1.5, 2.0, 8.0]), rotary_frequencies(8, 1000.0)
+    )
+
+
+def test_a_factor_lengthens_what_is_turned_and_nothing_else() -> None:
+    """By as much, at each position; features that do not turn stay."""
+    x = torch.arange(30, dtype=torch.float32).reshape(5, 6)
+    frequencies = rotary_frequencies(4, 10.0)
+    plain = rotate(x, rotary_table(frequencies, 3, 5))
+    longer = rotate(x, rotary_table(frequencies, 3, 5, 1.25))
+    torch.testing.assert_close(longer[:, :4], 1.25 * plain[:, :4])
+    torch.testing.assert_close(longer[:, 4:], x[:, 4:])
+
+
 def test_half_precision_stays_half_precision() -> None:
     x = torch.ones(2, 4, dtype=torch.bfloat16)
     assert rotate(x, rotary_table(rotary_frequencies(4, 10.0), 0, 2)).dtype == torch.bfloat16

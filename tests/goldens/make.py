@@ -62,6 +62,19 @@ LLAMA_3_SCALING = {
     "original_max_position_embeddings": 48,  # with which some pairs are slowed, some half, some not
 }
 LINEAR_SCALING = {"rope_type": "linear", "rope_theta": 1000.0, "factor": 4.0}
+YARN_SCALING = {
+    "rope_type": "yarn",
+    "rope_theta": 1000.0,
+    "factor": 4.0,
+    # With which the first pair is kept, the last slowed, two in between.
+    "original_max_position_embeddings": 512,
+}
+YARN_BETWEEN_PAIRS = {
+    **YARN_SCALING,
+    "truncate": False,
+    "mscale": 0.7,
+    "mscale_all_dim": 1.3,
+}
 QWEN2 = {key: value for key, value in LLAMA.items() if key != "head_dim"}
 LATE_WINDOWS = {"use_sliding_window": True, "sliding_window": 8, "max_window_layers": 1}
 NEOX: Sizes = {
@@ -91,6 +104,19 @@ PHI_3: Sizes = {
     "sliding_window": 8,
     "hidden_size": 32,
     "rope_parameters": {**NEOX["rope_parameters"], "partial_rotary_factor": 0.5},
+}
+PHI_3_LONG: Sizes = {
+    **PHI_3,
+    "sliding_window": None,
+    "max_position_embeddings": 256,
+    "original_max_position_embeddings": 48,  # longer than the text
+    "rope_parameters": {
+        "rope_type": "longrope",
+        "rope_theta": 1000.0,
+        "partial_rotary_factor": 1.0,
+        "short_factor": [1.0, 1.1, 1.5, 2.0],
+        "long_factor": [1.0, 2.0, 4.0, 8.0],
+    },
 }
 GEMMA: Sizes = {"sliding_window": 8, "tie_word_embeddings": True, "num_hidden_layers": 3}
 GEMMA_3: Sizes = {
@@ -122,6 +148,9 @@ CASES: dict[str, tuple[str, Sizes, int]] = {
     "phi3": ("phi3", PHI_3, 40),
     "gemma2": ("gemma2", {**LLAMA, **GEMMA, "query_pre_attn_scalar": 12}, 40),
     "gemma3": ("gemma3_text", {**LLAMA, **GEMMA, **GEMMA_3}, 40),
+    "llama_yarn": ("llama", {**LLAMA, "rope_parameters": YARN_SCALING}, 40),
+    "llama_yarn_between_pairs": ("llama", {**LLAMA, "rope_parameters": YARN_BETWEEN_PAIRS}, 40),
+    "phi3_long": ("phi3", PHI_3_LONG, 40),
 }
 
 
