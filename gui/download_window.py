@@ -272,7 +272,7 @@ class DownloadWindow(QDialog):
         self._enter("offered", "No pickle is among them, and nothing of them is run.")
 
     def _show_room(self, offer: Offer, choice: Choice) -> None:
-        """How much of a choice is here, and where the rest would find its place."""
+        """How much of a choice is here, and where the rest finds its place."""
         done = choice.n_bytes - lacking_bytes(offer, choice, self._root)
         free = free_bytes(self._root)
         n = len(choice.files)
@@ -280,8 +280,8 @@ class DownloadWindow(QDialog):
         _say(
             self.summary,
             plain(
-                f"{n} {'file' if n == 1 else 'files'}, {byte_text(choice.n_bytes)}, of which "
-                f"{byte_text(done)} are here. They go to {self._root}{room}."
+                f"{n} {'file' if n == 1 else 'files'}, {byte_text(choice.n_bytes)}; they go to "
+                f"{self._root}{room}."
             ),
         )
         self._show_done(done, choice.n_bytes)
