@@ -7,6 +7,8 @@ of the reading that is shown. The second opinion is torch's fused kernel on the 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
+
 from engine.source import Source, Statement
 
 AXES = {
@@ -64,13 +66,13 @@ class Fused:
     """One layer's mixes by torch's fused kernel, against those of the engine's lines."""
 
     called: Called
-    difference: float  # the largest |mix − mix of the kernel|, over all heads and positions
+    difference: np.float32  # the largest |mix − mix of the kernel|, over all heads and positions
     head: int  # where it is
     position: int
     feature: int
-    mix: float  # there, by the engine
-    fused: float  # there, by the kernel
-    largest_value: float  # |v| of the layer
+    mix: np.float32  # there, by the engine
+    fused: np.float32  # there, by the kernel
+    largest_value: np.float32  # |v| of the layer
 
     # A mix is a mean of values, so it is measured by them. Two ways to sum in float32 differed by
     # at most 1e-6 of the largest, in trained models and with scores into the thousands.
@@ -79,12 +81,12 @@ class Fused:
     @property
     def most(self) -> float:
         """What the difference may be."""
-        return self.TOLERANCE * self.largest_value
+        return self.TOLERANCE * float(self.largest_value)
 
     @property
     def agrees(self) -> bool:
         """Whether the two are the same but for rounding; never if one of them is not finite."""
-        return self.difference <= self.most
+        return bool(self.difference <= self.most)
 
 
 @dataclass(frozen=True)

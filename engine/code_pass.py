@@ -95,7 +95,7 @@ def _compare(
     q: Tensor, k: Tensor, v: Tensor, scoring: Scoring, called: Called, cancelled: Cancelled
 ) -> Fused:
     """All mixes [H, S, D] of a layer in both ways, block by block."""
-    worst: tuple[float, tuple[int, int, int], float, float] | None = None
+    worst: tuple[np.float32, tuple[int, int, int], np.float32, np.float32] | None = None
     for rows, n_keys in query_blocks(0, q.shape[-2], scoring.conditions):
         if cancelled():
             raise CancelledError("the fused kernel was given up for something newer.")
@@ -105,10 +105,10 @@ def _compare(
         apart = (mix - fused).abs()
         head, row, feature = (int(at) for at in np.unravel_index(int(apart.argmax()), apart.shape))
         at = head, row, feature
-        difference = float(apart[at])
+        difference = np.float32(apart[at])
         if worst is None or not difference <= worst[0]:  # NaN is the worst
             place = head, rows.start + row, feature
-            worst = difference, place, float(mix[at]), float(fused[at])
+            worst = difference, place, np.float32(mix[at]), np.float32(fused[at])
     assert worst is not None  # noqa: S101 - a text has a first block
     difference, (head, position, feature), ours, theirs = worst
     return Fused(
@@ -119,7 +119,7 @@ def _compare(
         feature=feature,
         mix=ours,
         fused=theirs,
-        largest_value=float(v.abs().max()),
+        largest_value=np.float32(v.abs().max()),
     )
 
 

@@ -1,9 +1,12 @@
 """From what panels show to tables of numbers: the very arrays of the readings; no Qt."""
 
+from collections.abc import Mapping
+
 import numpy as np
 from numpy.typing import NDArray
 
 from engine.cell import CellArithmetic
+from engine.code_lines import EngineCode
 from engine.conditions import Conditions
 from engine.lens import Lens
 from engine.loss import LossSummary, bits, probabilities
@@ -221,6 +224,38 @@ def cell_tables(reading: Reading, cell: CellArithmetic) -> tuple[Table, ...]:
     )
 
 
+def code_tables(code: EngineCode) -> tuple[Table, ...]:
+    """Each line of the engine with its shapes; the comparison with torch's fused kernel."""
+    lines = list(code.lines())
+    columns: dict[str, Column] = {
+        "function": [name for name, _line in lines],
+        "line": np.array([line.statement.first for _name, line in lines]),
+        "text": [line.statement.text for _name, line in lines],
+        "shapes": [line.said() for _name, line in lines],
+    }
+    call = {
+        "layer": code.layer,
+        "query": code.query,
+        "first_query": code.rows.start,
+        "queries": len(code.rows),
+    }
+    tables = [Table("lines", columns), _one_row("call", call)]
+    if code.fused is not None:
+        fused = code.fused
+        whole: dict[str, float | np.float32] = {
+            "difference": fused.difference,
+            "head": fused.head,
+            "position": fused.position,
+            "feature": fused.feature,
+            "mix": fused.mix,
+            "mix_fused": fused.fused,
+            "largest_value": fused.largest_value,
+            "most": fused.most,
+        }
+        tables.append(_one_row("fused_kernel", whole))
+    return tuple(tables)
+
+
 def pass_tables(reading: Reading) -> tuple[Table, ...]:
     """Every pass so far: what it computed, what the cache held after it, how long it took."""
     stats = reading.stats
@@ -276,7 +311,7 @@ def prompt_tables(reading: Reading) -> tuple[Table, ...]:
     return (Table("tokens", columns),)
 
 
-def _one_row(name: str, values: dict[str, float]) -> Table:
+def _one_row(name: str, values: Mapping[str, float | np.float32]) -> Table:
     columns: dict[str, NDArray[np.generic]] = {
         each: np.array([value]) for each, value in values.items()
     }

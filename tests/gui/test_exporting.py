@@ -85,7 +85,7 @@ def export(
     def do(name: str, file: str, chosen: str = "") -> Path:
         whole.window.go_to_panel(name)
         whole.idle()
-        ready = {"lens", "residual", "cell"}
+        ready = {"lens", "residual", "cell", "code"}
         if name in ready:
             wait_until(lambda: getattr(whole.state, name) is not None, name)
             whole.idle()
