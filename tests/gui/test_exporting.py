@@ -12,7 +12,7 @@ from xml.etree import ElementTree as ET
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QPointF, Qt
+from PySide6.QtCore import QBuffer, QPointF, QRectF, Qt
 from PySide6.QtGui import (
     QAction,
     QContextMenuEvent,
@@ -21,7 +21,7 @@ from PySide6.QtGui import (
     QKeySequence,
     QPainter,
 )
-from PySide6.QtSvg import QSvgRenderer
+from PySide6.QtSvg import QSvgGenerator, QSvgRenderer
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QFileDialog, QMenu, QWidget
 
@@ -37,6 +37,7 @@ from gui.stamp import one_line, stamp_of
 from gui.theme import THEMES
 from gui.widgets.candidate_bars import CandidateBars
 from gui.widgets.head_atlas import HeadAtlas
+from gui.widgets.legend import draw_hatched
 from gui.widgets.lens_grid import LensGrid
 from gui.widgets.loss_rows import LossRows
 from gui.widgets.matrix_view import MatrixView
@@ -417,6 +418,38 @@ def test_thumbnails_keep_the_names_of_layers_and_heads_as_letters(
     root = _xml(export("heads", "a.svg").read_bytes())
     written = {"".join(each.itertext()).strip() for each in root.iter(f"{SVG}text")}
     assert {"L0", "L1", "H0", "H1", "H2", "H3"} <= written
+
+
+def test_chips_are_lines_and_letters(whole: WholeWindow, export: Callable[..., Path]) -> None:
+    """Tokens, their numbers and their grounds, also those of characters in several tokens."""
+    whole.wish(EditText("Tobe é"), SelectPosition(2))
+    data = export("prompt", "a.svg").read_bytes()
+    assert b"<image" not in data
+    written = ["".join(each.itertext()).strip() for each in _xml(data).iter(f"{SVG}text")]
+    assert set("Tobe") | {"0", "1", "2", "3"} <= set(written)
+    assert b"/Subtype /Image" not in export("prompt", "a.pdf").read_bytes()
+
+
+def test_the_drawing_of_the_mask_is_lines_and_letters(
+    export: Callable[..., Path],
+) -> None:
+    root = _xml(export("mask", "a.svg").read_bytes())
+    written = {"".join(each.itertext()).strip() for each in root.iter(f"{SVG}text")}
+    assert {"keys →", "← queries"} <= written
+
+
+def test_strokes_over_what_is_masked_end_at_its_edges(qapp: QApplication) -> None:  # noqa: ARG001
+    """SVG as Qt writes it has no clip, so nothing else would hold them."""
+    box, data = QRectF(10, 20, 30, 12), QBuffer()
+    data.open(QBuffer.OpenModeFlag.WriteOnly)
+    generator = QSvgGenerator()
+    generator.setOutputDevice(data)
+    with QPainter(generator) as painter:
+        draw_hatched(painter, box, THEMES["light"])
+    lines = [each.get("points") for each in _xml(bytes(data.data().data())).iter(f"{SVG}polyline")]
+    ends = [tuple(map(float, end.split(","))) for line in lines for end in (line or "").split()]
+    assert len(ends) >= 10
+    assert all(10 <= x <= 40 and 20 <= y <= 32 for x, y in ends)
 
 
 @pytest.mark.parametrize("name", NAMES)
