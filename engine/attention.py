@@ -1,14 +1,14 @@
-"""Attention, written out: project, position, cache, scores, mask, softmax, mix.
+"""Attention, written out: project, position, cache, scores, mask, softmax, mix, output.
 
-What differs from the textbook's four lines:
+The textbook's four lines are `attend`. What differs from the textbook's:
 
 - Grouped heads: G key/value heads serve H = G · R query heads; with R = 1 this is multi-head
   attention, with G = 1 multi-query attention.
 - A layer may see through a window of its own, and may bend large scores (`Scoring`).
 - Queries go in blocks, each against the keys up to its own end, so that most of the masked
   half of the square is never computed.
-- `attention_weights` and `mix_values` are free functions of q, k and v: the program shows a
-  pattern by calling the very function that the pass called.
+- `attend` is a free function of q, k and v: the program shows a pattern by calling the very
+  function that the pass called, and shows its lines as well.
 """
 
 from collections.abc import Iterator
@@ -62,6 +62,21 @@ class Scoring:
         """Which keys may be seen: boolean, the broadcast shape of the two position arrays."""
         return self.conditions.visible(query, key, self.window)
 
+    def masked(self, scores: Tensor, start: int) -> Tensor:
+        """Scores [..., H, T, S] as softmax takes them: capped, lowered by ALiBi, −∞ if hidden.
+
+        The query of row t stands at position start + t, the key of column s at position s. With
+        ALiBi each score falls by slope · distance.
+        """
+        n_new, n_keys = scores.shape[-2:]
+        query = torch.arange(start, start + n_new, device=scores.device)[:, None]
+        key = torch.arange(n_keys, device=scores.device)
+        if self.cap:
+            scores = torch.tanh(scores / self.cap) * self.cap
+        if self.slopes is not None:
+            scores = scores - self.slopes[:, None, None].to(scores) * (query - key).abs()
+        return scores.masked_fill(~self.visible(query, key), -torch.inf)
+
     def of_head(self, head: int) -> Self:
         """The scoring of one head alone."""
         if self.slopes is None:
@@ -69,33 +84,33 @@ class Scoring:
         return replace(self, slopes=self.slopes[head : head + 1])
 
 
-def attention_weights(q: Tensor, k: Tensor, start: int, scoring: Scoring) -> Tensor:
-    """Softmax of the scaled, masked scores: [..., H, T, S] from q [..., H, T, D], k [..., G, S, D].
+def matmul_heads(left: Tensor, right: Tensor) -> Tensor:
+    """The product head by head: left [..., H, T, X] @ right [..., G, X, Y] → [..., H, T, Y].
 
-    The query of row t stands at position start + t, the key of column s at position s. With
-    ALiBi each score falls by slope · distance.
+    H / G = R heads share a matrix on the right, so their rows go into one product.
     """
-    *batch, n_head, n_new, head_dim = q.shape
-    n_group, n_keys = k.shape[-3], k.shape[-2]
-    grouped = q.reshape(*batch, n_group, n_head // n_group * n_new, head_dim)  # [..., G, R·T, D]
-    scores = (grouped * scoring.scale) @ k.transpose(-1, -2)  # [..., G, R·T, S]
-    scores = scores.view(*batch, n_head, n_new, n_keys)  # [..., H, T, S]
-    if scoring.cap:
-        scores = torch.tanh(scores / scoring.cap) * scoring.cap
-    query = torch.arange(start, start + n_new, device=q.device)[:, None]
-    key = torch.arange(n_keys, device=q.device)
-    if scoring.slopes is not None:
-        scores = scores - scoring.slopes[:, None, None].to(scores) * (query - key).abs()
-    scores = scores.masked_fill(~scoring.visible(query, key), -torch.inf)
-    return torch.softmax(scores, dim=-1, dtype=scores.dtype)
+    *batch, n_head, n_new, width = left.shape
+    n_group = right.shape[-3]
+    rows = left.reshape(*batch, n_group, n_head // n_group * n_new, width)  # [..., G, R·T, X]
+    return (rows @ right).view(*batch, n_head, n_new, right.shape[-1])
 
 
-def mix_values(weights: Tensor, v: Tensor) -> Tensor:
-    """Each head's output [..., H, T, D]: the rows of v [..., G, S, D] weighted and summed."""
-    *batch, n_head, n_new, n_keys = weights.shape
-    n_group = v.shape[-3]
-    grouped = weights.reshape(*batch, n_group, n_head // n_group * n_new, n_keys)
-    return (grouped @ v).view(*batch, n_head, n_new, v.shape[-1])
+def attend(q: Tensor, k: Tensor, v: Tensor, start: int, scoring: Scoring) -> tuple[Tensor, Tensor]:
+    """Weights [..., H, T, S] and mix [..., H, T, D] of q [..., H, T, D] and k, v [..., G, S, D].
+
+    The query of row t stands at position start + t, the key of column s at position s.
+    """
+    scores = matmul_heads(q * scoring.scale, k.mT)  # [..., H, T, S]
+    scores = scoring.masked(scores, start)  # −∞ where a key is hidden
+    weights = torch.softmax(scores, dim=-1, dtype=scores.dtype)  # each row sums to 1
+    mix = matmul_heads(weights, v)  # [..., H, T, D]
+    return weights, mix
+
+
+def attention_weights(q: Tensor, k: Tensor, start: int, scoring: Scoring) -> Tensor:
+    """The weights of `attend` alone [..., H, T, S]: it is given values of no features."""
+    weights, _mix = attend(q, k, k[..., :0], start, scoring)
+    return weights
 
 
 class Attention(nn.Module):
@@ -142,10 +157,10 @@ class Attention(nn.Module):
         mixes = []
         for rows, n_keys in query_blocks(start, q.shape[-2], scoring.conditions):
             keys, values = k[..., :n_keys, :], v[..., :n_keys, :]
-            weights = attention_weights(q[..., rows, :], keys, start + rows.start, scoring)
+            weights, mix = attend(q[..., rows, :], keys, values, start + rows.start, scoring)
             if record is not None:
                 record.keep_weights(self.layer, rows, weights)
-            mixes.append(mix_values(weights, values))
+            mixes.append(mix)
         mix = torch.cat(mixes, dim=-2)  # [..., H, T, D]
         for layer, head in scoring.conditions.heads_off:
             if layer == self.layer:

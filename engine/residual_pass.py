@@ -1,6 +1,6 @@
 """Reads the residual at one position: a pass of one row through recorded keys and values.
 
-The scores and the mix are worked out by the functions that the pass called, from the q, k and v
+The scores and the mix are worked out by the function that the pass called, from the q, k and v
 that it recorded, so that no row before the position is computed again and no mask is asked
 twice. Each head then goes through its own columns of W_O.
 """
@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from engine.attention import attention_weights, mix_values
+from engine.attention import attend
 from engine.cancelling import Cancelled, never
 from engine.conditions import Conditions
 from engine.errors import CancelledError
@@ -89,7 +89,7 @@ def read_stream(
 def _mixes(
     model: Transformer, session: Session, position: int, conditions: Conditions
 ) -> Iterator[Tensor]:
-    """Each layer's mixes [H, D] at the position, by the functions that the pass called."""
+    """Each layer's mixes [H, D] at the position, by the function that the pass called."""
     trace = next(trace for trace in session.traces if position < trace.end)
     row = position - trace.start
     n_keys = position + 1 if conditions.append_only else len(session)
@@ -99,8 +99,8 @@ def _mixes(
     for layer in range(model.config.n_layer):
         q = torch.tensor(trace.q[layer][:, row : row + 1], device=model.device)  # [H, 1, D]
         k, v = (torch.from_numpy(rows[layer]).to(q.device) for rows in (keys, values))  # [G, S, D]
-        weights = attention_weights(q, k, position, model.scoring(layer, conditions))
-        mix = mix_values(weights, v)[:, 0]
+        _weights, mixed = attend(q, k, v, position, model.scoring(layer, conditions))
+        mix = mixed[:, 0]
         for off_layer, head in conditions.heads_off:
             if off_layer == layer:
                 mix[head] = 0

@@ -8,6 +8,8 @@ from dataclasses import replace
 
 from engine.cancelling import Cancelled, never
 from engine.cell import CellArithmetic, cell_arithmetic
+from engine.code_lines import EngineCode
+from engine.code_pass import read_code
 from engine.conditions import Conditions
 from engine.document import Document
 from engine.errors import ContextFullError, EngineError
@@ -176,6 +178,20 @@ class Scope:
             return None
         stream = self._run.stream(reading.session, reading.position, cancelled)
         return stream, self._run.attribution(stream, token_id)
+
+    def code(self, reading: Reading, cancelled: Cancelled = never) -> EngineCode | None:
+        """The engine's lines behind a reading's position in the layer in focus.
+
+        None for an empty text, and for a reading of another model or other conditions.
+
+        Raises:
+            EngineError: the text of the lines is not what runs.
+            CancelledError: `cancelled` said so.
+        """
+        if not self._is_here(reading):
+            return None
+        at = reading.focus.layer, reading.position
+        return read_code(self._run.model, reading.session, reading.conditions, *at, cancelled)
 
     def consequence(self, reading: Reading, cancelled: Cancelled = never) -> Consequence | None:
         """What the number format does to the predictions on a reading's text.

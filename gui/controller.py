@@ -20,6 +20,7 @@ from gui import wishes
 from gui.messages import Messages
 from gui.state import (
     OpenedCell,
+    OpenedCode,
     OpenedConsequence,
     OpenedLens,
     OpenedResidual,
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 # Jobs that go on from wherever the text stands; those before them must be done first.
 _RELATIVE = frozenset({"step", "back"})
 # Questions on what is shown: anything that changes it makes them void.
-_CHECK = frozenset({"check", "cell", "lens", "residual", "consequence"})
+_CHECK = frozenset({"check", "cell", "lens", "residual", "consequence", "code"})
 _IDLE = frozenset({"check"})  # what is under way while nobody has asked for anything
 _EDIT = _CHECK | {"edit", "step", "back", "go"}
 _SETTLE_MS = 250  # how long nothing must happen before the full pass is worth its time
@@ -183,6 +184,11 @@ class Controller(QObject):
         if was_wanted and not wish.wanted:
             work = self._on_scope(lambda scope, _void: scope.forget_float32())
             self._submit(Job("forget", work, frozenset({"consequence"})), lambda _: self._settle())
+
+    @fulfil.register
+    def _(self, wish: wishes.WantCode) -> None:
+        self._store.update(wants_code=wish.wanted)
+        self._open_code()
 
     @fulfil.register
     def _(self, wish: wishes.Follow) -> None:
@@ -421,6 +427,7 @@ class Controller(QObject):
         self._open_lens()
         self._open_residual()
         self._open_consequence()
+        self._open_code()
         state = self._store.state
         if self._tickets or state.playing:
             return
@@ -528,6 +535,30 @@ class Controller(QObject):
 
     def _show_consequence(self, opened: OpenedConsequence) -> None:
         self._store.update(consequence=opened)
+        self._settle()
+
+    def _open_code(self) -> None:
+        """Ask for the engine's lines behind the selected row, if somebody looks at them."""
+        state = self._store.state
+        reading, opened = state.reading, state.code
+        if not state.wants_code or reading is None or self._awaits_more_than(_IDLE):
+            return
+        if opened is not None and opened.answers(reading):
+            return
+
+        def work(scope: "Scope", void: Cancelled) -> OpenedCode:
+            try:
+                return OpenedCode(reading, scope.code(reading, void))
+            except CancelledError:
+                raise
+            except EngineError as error:  # is shown where the lines would be
+                return OpenedCode(reading, None, str(error))
+
+        self._ask_aside("code", work, self._show_code)
+
+    def _show_code(self, opened: OpenedCode) -> None:
+        if opened.answers(self._store.state.reading):
+            self._store.update(code=opened, stale=self._is_still_stale)
         self._settle()
 
     def _check_cache(self) -> None:

@@ -1,8 +1,7 @@
 """A panel as PNG, SVG or PDF, with a line under it that says what was read and how.
 
 In SVG and PDF, letters, lines and frames are drawn as such and stay sharp at any size. Where a
-widget keeps its picture as pixels (the cells of heatmaps, the chips of tokens), these are
-embedded as they are.
+widget keeps its picture as pixels (the cells of heatmaps), these are embedded as they are.
 """
 
 import re

@@ -6,6 +6,7 @@ from typing import Any, Literal
 from PySide6.QtCore import QObject, Signal
 
 from engine.cell import CellArithmetic
+from engine.code_lines import EngineCode
 from engine.conditions import Conditions
 from engine.formats import Consequence, FormatChoice
 from engine.lens import Lens
@@ -118,6 +119,27 @@ class OpenedConsequence:
         return _what_was_read(self.reading) == _what_was_read(reading)
 
 
+@dataclass(frozen=True, eq=False)
+class OpenedCode:
+    """The engine's lines behind a row, and the reading whose row it is."""
+
+    reading: Reading
+    code: EngineCode | None  # None for an empty text
+    obstacle: str = ""  # why they cannot be shown
+
+    def answers(self, reading: Reading | None) -> bool:
+        """Whether it is true of this reading's head and position too."""
+        return (
+            reading is not None
+            and self._at(self.reading) == self._at(reading)
+            and _what_was_read(self.reading) == _what_was_read(reading)
+        )
+
+    @staticmethod
+    def _at(reading: Reading) -> tuple[int, int, int]:
+        return reading.focus.layer, reading.focus.head, reading.position
+
+
 def _what_was_read(reading: Reading) -> tuple[object, ...]:
     """The same tokens, read in the same way by the same model, compare equal."""
     seen = slice(reading.n_fallen, reading.cursor + 1)  # and the token that follows
@@ -148,6 +170,8 @@ class State:
     residual: OpenedResidual | None = None
     wants_consequence: bool = False  # whether somebody looks at what the number format does
     consequence: OpenedConsequence | None = None
+    wants_code: bool = False  # whether somebody looks at the engine's lines
+    code: OpenedCode | None = None
     formats: FormatChoice = AUTOMATIC  # of the model that is open
     followed: Followed = "next"  # the token whose logit is taken apart
     pointed: tuple[int, int] | None = None  # the query and key under the mouse, in one head

@@ -1,10 +1,14 @@
 """From what panels show to tables of numbers: the very arrays of the readings; no Qt."""
 
+from collections.abc import Mapping
+
 import numpy as np
 from numpy.typing import NDArray
 
 from engine.cell import CellArithmetic
+from engine.code_lines import EngineCode
 from engine.conditions import Conditions
+from engine.formats import Consequence
 from engine.lens import Lens
 from engine.loss import LossSummary, bits, probabilities
 from engine.reading import CacheCheck, Reading
@@ -221,6 +225,87 @@ def cell_tables(reading: Reading, cell: CellArithmetic) -> tuple[Table, ...]:
     )
 
 
+def code_tables(code: EngineCode) -> tuple[Table, ...]:
+    """Each line of the engine with its shapes; the comparison with torch's fused kernel."""
+    lines = list(code.lines())
+    columns: dict[str, Column] = {
+        "function": [name for name, _line in lines],
+        "line": np.array([line.statement.first for _name, line in lines]),
+        "text": [line.statement.text for _name, line in lines],
+        "shapes": [line.said() for _name, line in lines],
+    }
+    call = {
+        "layer": code.layer,
+        "query": code.query,
+        "first_query": code.rows.start,
+        "queries": len(code.rows),
+    }
+    tables = [Table("lines", columns), _one_row("call", call)]
+    if code.fused is not None:
+        fused = code.fused
+        whole: dict[str, float | np.float32] = {
+            "difference": fused.difference,
+            "head": fused.head,
+            "position": fused.position,
+            "feature": fused.feature,
+            "mix": fused.mix,
+            "mix_fused": fused.fused,
+            "largest_value": fused.largest_value,
+            "most": fused.most,
+        }
+        tables.append(_one_row("fused_kernel", whole))
+    return tuple(tables)
+
+
+def format_tables(reading: Reading, consequence: Consequence | None) -> tuple[Table, ...]:
+    """How the weights are held, and how far the predictions are from float32's if compared."""
+    held = reading.info.held
+    columns: dict[str, Column] = {
+        "number_format": [held.number_format],
+        "arithmetic": [held.how],
+        "device": [held.device],
+        "weights": np.array([reading.info.n_parameters]),
+        "bytes": np.array([held.n_bytes]),
+        "bytes_in_float32": np.array([4 * reading.info.n_parameters]),
+    }
+    tables = [Table("held", columns)]
+    if consequence is not None:
+        known: dict[str, Column] = {
+            "tokens": np.array([consequence.n_tokens]),
+            "difference": np.array([consequence.difference]),
+            "position": np.array([consequence.position]),
+            **vocabulary_columns(
+                np.array([consequence.token_id]), reading.info.vocabulary, "token"
+            ),
+            "probability": np.array([consequence.probability]),
+            "probability_in_float32": np.array([consequence.in_float32]),
+            "top_tokens_changed": np.array([consequence.n_top_changed]),
+            "nats_per_token": np.array([consequence.loss]),
+            "nats_per_token_in_float32": np.array([consequence.loss_in_float32]),
+        }
+        tables.append(Table("against_float32", known))
+    return tuple(tables)
+
+
+def time_tables(reading: Reading) -> tuple[Table, ...]:
+    """Where the text stands, and how its next token is drawn."""
+    sampling = reading.sampling
+    whole = {
+        "tokens_shown": reading.cursor,
+        "tokens": len(reading.document),
+        "prompt": reading.document.n_prompt,
+        "generated": len(reading.document) - reading.document.n_prompt,
+        "seen_by_the_model": reading.n_tokens,
+        "context": reading.info.config.max_seq_len,
+        "fallen_out": reading.n_fallen,
+        "temperature": sampling.temperature,
+        "top_k": sampling.top_k,
+        "top_p": sampling.top_p,
+        "seed": sampling.seed,
+    }
+    return (_one_row("time", whole),)
+
+
 def pass_tables(reading: Reading) -> tuple[Table, ...]:
     """Every pass so far: what it computed, what the cache held after it, how long it took."""
     stats = reading.stats
@@ -276,7 +361,7 @@ def prompt_tables(reading: Reading) -> tuple[Table, ...]:
     return (Table("tokens", columns),)
 
 
-def _one_row(name: str, values: dict[str, float]) -> Table:
+def _one_row(name: str, values: Mapping[str, float | np.float32]) -> Table:
     columns: dict[str, NDArray[np.generic]] = {
         each: np.array([value]) for each, value in values.items()
     }

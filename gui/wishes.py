@@ -71,6 +71,13 @@ class WantConsequence:
 
 
 @dataclass(frozen=True)
+class WantCode:
+    """Somebody looks at the engine's lines behind the selected row, or no longer does."""
+
+    wanted: bool
+
+
+@dataclass(frozen=True)
 class Follow:
     """Take the logit of this token apart: an id, what follows in the text, or the most probable."""
 
@@ -168,6 +175,7 @@ Wish = (
     | WantLens
     | WantResidual
     | WantConsequence
+    | WantCode
     | Follow
     | Step
     | StepBack

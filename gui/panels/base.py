@@ -19,7 +19,7 @@ from PySide6.QtWidgets import QMenu, QWidget
 from engine.reading import Reading
 from gui.numbers import Table
 from gui.view import View
-from gui.wishes import WantCell, WantConsequence, WantLens, WantResidual, Wish
+from gui.wishes import WantCell, WantCode, WantConsequence, WantLens, WantResidual, Wish
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,7 @@ class AskingPanel(Panel):
     Subclasses set `wants`, the wish that says whether it is seen.
     """
 
-    wants: ClassVar[type[WantCell | WantLens | WantResidual | WantConsequence]]
+    wants: ClassVar[type[WantCell | WantLens | WantResidual | WantConsequence | WantCode]]
 
     def __init__(self) -> None:
         super().__init__()

@@ -11,10 +11,11 @@ from engine.reading import PassStats, Reading
 from gui.cache_figures import CacheFigures, PassColumns
 from gui.numbers import Table
 from gui.panels.absence import absence
-from gui.panels.base import Panel
+from gui.panels.base import Figure, Panel
 from gui.tables import pass_tables
 from gui.theme import LIGHT, Theme
 from gui.view import View
+from gui.widgets.arithmetic_stages import exact
 from gui.widgets.axis_ticks import linear_ticks, log_ticks, round_up
 from gui.widgets.chart_grid import ChartGrid
 from gui.widgets.curves import Axis, CurveChart, Floats, Points, Series
@@ -74,6 +75,9 @@ class CachePanel(Panel):
         self.bytes_chart = CurveChart(("KiB after a pass", "KiB"), "pass", held)
         self.rows_chart = CurveChart(("rows computed", "rows"), "pass", rows)
         self.time_chart = CurveChart(("ms per pass", "ms"), "pass", took)
+        for chart in (self.rows_chart, self.time_chart, self.bytes_chart):
+            chart.set_teller(self._tell_pass)
+        self.copy_by_key(self.switch)
         self.charts = ChartGrid((self.rows_chart, self.time_chart, self.bytes_chart))
         self._em = LIGHT.font_body
         self._columns = PassColumns()
@@ -123,6 +127,19 @@ class CachePanel(Panel):
     def numbers(self, view: View) -> tuple[Table, ...]:
         """Every pass so far."""
         return pass_tables(view.reading) if view.reading is not None else ()
+
+    def figures(self) -> tuple[Figure, ...]:
+        """What the pass cost that is pointed at in a chart, else the latest."""
+        stats = () if self._drawn is None or not self._drawn.reading else self._drawn.reading.stats
+        charts = (self.rows_chart, self.time_chart, self.bytes_chart)
+        pointed = [chart.pointed for chart in charts if chart.pointed is not None]
+        return pass_figures(stats, int(pointed[0]) if pointed else len(stats))
+
+    def _tell_pass(self, number: float) -> str:
+        reading = self._drawn.reading if self._drawn else None
+        figures = pass_figures(() if reading is None else reading.stats, int(number))
+        said = "; ".join(f"{figure.name} {figure.digits}" for figure in figures)
+        return f"Pass {number:.0f}: {said}"
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Where it is narrow and high, let lines wrap."""
@@ -233,6 +250,19 @@ class CachePanel(Panel):
         self.time_chart.show_points(
             parts, axis, _powers_of_ten(took[timed]), f"milliseconds per pass: {', '.join(words)}"
         )
+
+
+def pass_figures(stats: tuple[PassStats, ...], number: int) -> tuple[Figure, ...]:
+    """What a pass cost, counted from 1, with all digits; nothing if there is none."""
+    if not 1 <= number <= len(stats):
+        return ()
+    stat = stats[number - 1]
+    return (
+        Figure("rows computed", str(stat.n_computed)),
+        Figure("rows without the cache", str(stat.n_tokens)),
+        Figure("milliseconds", exact(1000 * stat.seconds)),
+        Figure("bytes held", str(stat.cache_bytes)),
+    )
 
 
 def _quiet(view: View, colour: str) -> str:

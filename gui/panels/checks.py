@@ -11,10 +11,11 @@ from engine.reading import CacheCheck, Reading
 from engine.readouts import Checks
 from gui.numbers import Table
 from gui.panels.absence import absence
-from gui.panels.base import Panel
+from gui.panels.base import Figure, Panel
 from gui.tables import check_tables
 from gui.theme import Theme
 from gui.view import View
+from gui.widgets.arithmetic_stages import exact
 from gui.widgets.check_line import CheckLine
 from gui.widgets.fitting_label import font_of, tint
 from gui.widgets.verdict import Verdict, verdict_of
@@ -28,6 +29,7 @@ class Answer:
     wordings: tuple[str, ...]  # the longest first
     figure: str
     reason: str
+    digits: str = ""  # of the figure, all of them
 
 
 class ChecksPanel(Panel):
@@ -40,6 +42,9 @@ class ChecksPanel(Panel):
     def __init__(self) -> None:
         super().__init__()
         self.lines = tuple(CheckLine() for _ in range(5))
+        for line in self.lines:
+            line.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+            self.copy_by_key(line)
         self.sentence = QLabel()
         self.sentence.setTextFormat(Qt.TextFormat.PlainText)
         self.sentence.setWordWrap(True)
@@ -62,7 +67,7 @@ class ChecksPanel(Panel):
                 answer.verdict,
                 answer.wordings,
                 answer.figure,
-                answer.reason,
+                f"{answer.digits}. {answer.reason}" if answer.digits else answer.reason,
                 stale=view.state.stale,
             )
         self.setAccessibleDescription(missing or "; ".join(line.text() for line in self.lines))
@@ -71,6 +76,21 @@ class ChecksPanel(Panel):
         """What was measured."""
         reading = view.reading
         return () if reading is None else check_tables(reading, view.state.cache_check)
+
+    def figures(self) -> tuple[Figure, ...]:
+        """What was measured, with all digits: the line that is pointed at or has the keys first."""
+        view = self._drawn
+        if view is None or not view.n_tokens:
+            return ()
+        known = [
+            (not (line.underMouse() or line.hasFocus()), at, answer)
+            for at, (line, answer) in enumerate(zip(self.lines, answers(view), strict=False))
+            if answer.digits
+        ]
+        return tuple(
+            Figure(answer.wordings[0], answer.digits)
+            for _rest, _at, answer in sorted(known, key=lambda each: each[:2])
+        )
 
     def _dress(self, theme: Theme) -> None:
         unit = theme.unit
@@ -141,6 +161,7 @@ def _row_sums(checks: Checks) -> Answer:
         f"± {figure(checks.row_sum_error)}",
         "The largest |sum of a row's weights − 1| over all heads and rows; "
         f"at most {Checks.TOLERANCE:g} is right.",
+        exact(checks.row_sum_error),
     )
 
 
@@ -158,6 +179,7 @@ def _masked(reading: Reading) -> Answer:
         figure(weight),
         "The largest weight on a key that the mask forbids, over all heads and rows; "
         "only exactly 0 is right.",
+        exact(weight),
     )
 
 
@@ -190,4 +212,5 @@ def _cached(reading: Reading, check: CacheCheck | None, part: str, reason: str) 
     if check is None or check.n_tokens != reading.n_tokens:
         return Answer("waiting", words, "checking…", reason)
     value = check.logits if part == "logits" else check.weights
-    return Answer(verdict_of(value <= CacheCheck.TOLERANCE), words, figure(value), reason)
+    verdict = verdict_of(value <= CacheCheck.TOLERANCE)
+    return Answer(verdict, words, figure(value), reason, exact(value))

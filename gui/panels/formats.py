@@ -8,10 +8,15 @@ from PySide6.QtWidgets import QFrame, QScrollArea, QVBoxLayout, QWidget
 
 from engine.formats import DEVICE_TITLES, FORMAT_SENTENCES, Consequence
 from engine.reading import Reading
+from gui.numbers import Table
 from gui.panels.absence import absence
-from gui.panels.base import AskingPanel
+from gui.panels.base import AskingPanel, Figure
+from gui.state import OpenedConsequence
+from gui.tables import format_tables
 from gui.theme import Theme
 from gui.view import View
+from gui.widgets.arithmetic_stages import exact
+from gui.widgets.fitting_label import plain_tip
 from gui.widgets.lettering import quoted
 from gui.widgets.token_text import display
 from gui.widgets.wrapping_label import WrappingLabel
@@ -60,6 +65,7 @@ class FormatsPanel(AskingPanel):
             self._dress(view.theme)
         for label in self._labels:
             label.say("")
+            label.setToolTip("")
         if view.reading is None:
             self.heading.say(absence(view, "how its weights are held"))
         else:
@@ -67,6 +73,49 @@ class FormatsPanel(AskingPanel):
             self._draw_consequence(view, view.reading)
         said = " ".join(label.text() for label in self._labels if label.text())
         self.setAccessibleDescription(f"{self.help} {said}")
+
+    def reading_of(self, view: View) -> Reading | None:
+        """The reading that was compared, which may be older."""
+        opened = self._opened(view)
+        return view.reading if opened is None else opened.reading
+
+    def numbers(self, view: View) -> tuple[Table, ...]:
+        """How the weights are held, and the comparison that is shown."""
+        reading, opened = self.reading_of(view), self._opened(view)
+        if reading is None:
+            return ()
+        return format_tables(reading, None if opened is None else opened.consequence)
+
+    def figures(self) -> tuple[Figure, ...]:
+        """What was compared, with all digits; the size of the weights."""
+        view = self._drawn
+        reading = None if view is None else view.reading
+        if view is None or reading is None:
+            return ()
+        opened, size = (
+            self._opened(view),
+            Figure("bytes of weights", str(reading.info.held.n_bytes)),
+        )
+        consequence = None if opened is None else opened.consequence
+        if consequence is None:
+            return (size,)
+        return (
+            Figure("largest difference", exact(consequence.difference)),
+            Figure("probability", exact(consequence.probability)),
+            Figure("probability in float32", exact(consequence.in_float32)),
+            Figure("loss in nats", exact(consequence.loss)),
+            Figure("loss in nats in float32", exact(consequence.loss_in_float32)),
+            size,
+        )
+
+    @staticmethod
+    def _opened(view: View) -> OpenedConsequence | None:
+        """The comparison that is shown: of this model, in a format that is not float32 itself."""
+        opened, reading = view.state.consequence, view.reading
+        if opened is None or reading is None or not reading.n_tokens:
+            return None
+        is_shown = opened.reading.info is reading.info and opened.consequence is not None
+        return opened if is_shown and reading.info.held.number_format != "float32" else None
 
     def _draw_held(self, reading: Reading) -> None:
         held = reading.info.held
@@ -97,6 +146,9 @@ class FormatsPanel(AskingPanel):
             self.figure.say(f"{100 * opened.consequence.difference:.2g} percentage points")
             self.caption.say(caption(opened.consequence, tokens))
             self.rest.say(rest(opened.consequence))
+            digits = "; ".join(f"{each.name} {each.digits}" for each in self.figures())
+            for label in (self.figure, self.caption, self.rest):
+                label.setToolTip(plain_tip(digits))
 
     def _dress(self, theme: Theme) -> None:
         unit = theme.unit
@@ -123,6 +175,7 @@ class FormatsPanel(AskingPanel):
         outer.setContentsMargins(0, 0, 0, 0)
         outer.addWidget(scroll)
         self.setFocusProxy(scroll)
+        self.copy_by_key(scroll)
 
 
 def held_sentence(reading: Reading) -> str:

@@ -156,12 +156,18 @@ class HeadsPanel(Panel):
         view = self._drawn
         if view is None or view.reading is None:
             return
-        caption = view.captions.get((layer, head), "")
+        caption = self._caption(view.reading, layer, head)
         chosen = view.state.display.scale
         scale = sentence("linear" if chosen == "row" else chosen)
         name = f"Layer {layer}, head {head}"
         known = f"{name}: {caption}" if caption else f"{name}: mixed"
         self.named.set_wordings(f"{known} · colour: {scale}", known, name)
+
+    def _caption(self, reading: Reading, layer: int, head: int) -> str:
+        """The role that the head is ordered or named by, with all digits of its score."""
+        role = self._role or (reading.roles.name(layer, head) if reading.n_tokens else None)
+        score = None if role is None else reading.roles.scores[role][layer, head]
+        return "" if score is None or np.isnan(score) else f"{role} {exact(score)}"
 
     def _move(self, layers: int, heads: int) -> None:
         view = self._drawn

@@ -80,15 +80,7 @@ class LossPanel(Panel):
         position = self.rows.pointed_position
         if reading is None or position is None or position >= reading.n_tokens:
             return ()
-        nats = reading.session.loss[position : position + 1]
-        if isnan(nats[0]):
-            return ()
-        return (
-            Figure("loss in nats", exact(nats[0])),
-            Figure("loss in bits", exact(bits(nats)[0])),
-            Figure("probability", exact(probabilities(nats)[0])),
-            Figure("rank", str(reading.session.rank[position] + 1)),
-        )
+        return token_figures(reading, position)
 
     # Drawing
 
@@ -106,6 +98,9 @@ class LossPanel(Panel):
         self.count.set_wordings(*_count(summary))
         self.count.show()
         self.per_token.set_wordings(*_per_token(summary))
+        self.per_token.set_tip(_all_digits(summary))
+        self.per_character.set_tip(_all_digits(summary))
+        self.count.set_tip(_all_digits(summary))
         self.per_token.setVisible(has_mean)
         self.per_character.set_wordings(*_per_character(summary))
         self.per_character.setVisible(has_mean)
@@ -161,6 +156,19 @@ class LossPanel(Panel):
         self._column.addWidget(self.rows, 1)
 
 
+def token_figures(reading: Reading, position: int) -> tuple[Figure, ...]:
+    """What a token cost, with all digits; nothing for the first."""
+    nats = reading.session.loss[position : position + 1]
+    if isnan(nats[0]):
+        return ()
+    return (
+        Figure("loss in nats", exact(nats[0])),
+        Figure("loss in bits", exact(bits(nats)[0])),
+        Figure("probability", exact(probabilities(nats)[0])),
+        Figure("rank", str(reading.session.rank[position] + 1)),
+    )
+
+
 def summary_of(reading: Reading) -> LossSummary:
     """Over the tokens that are shown and that the model sees, but for the first of them."""
     spans = reading.document.spans[reading.n_fallen : reading.cursor]
@@ -176,6 +184,17 @@ def _count(summary: LossSummary) -> tuple[str, ...]:
         f"{perplexity} over {tokens}; the first has no loss",
         f"{perplexity} over {tokens}",
         perplexity,
+    )
+
+
+def _all_digits(summary: LossSummary) -> str:
+    """What the summary rounds, for whoever points at it."""
+    if not summary.n_tokens:
+        return ""
+    return (
+        f"Per token {exact(summary.mean)} nats, {exact(summary.bits_per_token)} bits; per "
+        f"character {exact(summary.nats_per_character)} nats, "
+        f"{exact(summary.bits_per_character)} bits; perplexity {exact(summary.perplexity)}"
     )
 
 

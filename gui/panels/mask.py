@@ -21,12 +21,14 @@ from engine.reading import Reading
 from gui.mask_memory import MaskMemory, TopCandidate, causal, mean_loss, top_candidate
 from gui.numbers import Table
 from gui.panels.absence import absence
-from gui.panels.base import Panel
+from gui.panels.base import Figure, Panel
 from gui.state import MaskChoice
 from gui.tables import mask_tables
 from gui.theme import Theme
 from gui.view import View
+from gui.widgets.arithmetic_stages import exact
 from gui.widgets.candidate_text import percent, token_label
+from gui.widgets.fitting_label import plain_tip
 from gui.widgets.lettering import quoted
 from gui.widgets.mask_schema import MaskSchema
 from gui.widgets.number_field import Number, NumberField, NumberKind
@@ -38,6 +40,7 @@ Choice = Literal["causal", "none", "window", "first k + window"]
 
 CHOICES: tuple[Choice, ...] = get_args(Choice)
 _N_SCHEMA = 12
+_N_NAMED = 3  # masks that were tried before
 _NO_BREAK = "\u00a0"
 _FIRST_SINKS = 4  # offered until somebody has set another number
 _LEAST_REACH = 16  # of the sliders, while the text is short
@@ -106,6 +109,21 @@ class MaskPanel(Panel):
             return ()
         return mask_tables({**self._memory.others(reading), reading.conditions: loss})
 
+    def figures(self) -> tuple[Figure, ...]:
+        """The losses and the probability that are shown, with all digits."""
+        reading = self._drawn.reading if self._drawn else None
+        loss = None if reading is None else mean_loss(reading)
+        if reading is None or loss is None:
+            return ()
+        found = [Figure("mean loss in nats", exact(loss))]
+        others = self._memory.others(reading)
+        for conditions, other in list(others.items())[::-1][:_N_NAMED]:
+            found.append(Figure(f"mean loss, {mask_name(conditions)}", exact(other)))
+        top = top_candidate(reading)
+        if top is not None:
+            found.append(Figure("probability of the most probable", exact(top.probability)))
+        return tuple(found)
+
     # Controls
 
     def _draw_controls(self, view: View) -> None:
@@ -163,6 +181,7 @@ class MaskPanel(Panel):
         missing = absence(view, "what the mask does to its loss")
         for label in (self.loss, self.loss_caption, self.top, self.others):
             label.say("")
+            label.setToolTip("")
         self.note.say(missing)
         colour = view.theme.text_dim if view.state.stale else view.theme.text
         self.loss.set_look(view.theme.font_large, colour, bold=True)
@@ -177,6 +196,9 @@ class MaskPanel(Panel):
         others = self._memory.others(reading)
         others.pop(causal(reading.conditions), None)
         self.others.say(_others(others))
+        digits = "; ".join(f"{figure.name} {figure.digits}" for figure in self.figures())
+        for label in (self.loss, self.loss_caption, self.top, self.others):
+            label.setToolTip(plain_tip(digits))
 
     # Look
 
@@ -207,6 +229,7 @@ class MaskPanel(Panel):
             button.setAccessibleDescription(_MEANING[choice])
             button.setToolTip(_MEANING[choice])
             self.choices.addButton(button, index)
+            self.copy_by_key(button)
             self._choice_grid.addWidget(button, index % 2, index // 2)
         sizes = (self.window_slider, self.window_field), (self.sinks_slider, self.sinks_field)
         for row, (label, (slider, field)) in enumerate(zip(self._labels, sizes, strict=True)):
@@ -398,7 +421,7 @@ def _candidate(reading: Reading, top: TopCandidate) -> str:
     return f"{token} {percent(top.probability)}".replace(" ", _NO_BREAK)
 
 
-def _others(losses: dict[Conditions, float], n_named: int = 3) -> str:
+def _others(losses: dict[Conditions, float], n_named: int = _N_NAMED) -> str:
     """The masks that were measured last on this text, the latest first."""
     if not losses:
         return ""

@@ -8,11 +8,13 @@ from PySide6.QtGui import QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QSplitter, QVBoxLayout
 
 from gui.numbers import Table
-from gui.panels.base import Panel
+from gui.panels.base import Figure, Panel
+from gui.panels.loss import token_figures
 from gui.tables import prompt_tables
 from gui.theme import lookup_table
 from gui.view import View
 from gui.widgets.prompt_edit import PromptEdit, TokenState
+from gui.widgets.scales import exact
 from gui.widgets.token_strip import TokenStrip
 from gui.widgets.wrapping_label import WrappingLabel
 from gui.wishes import EditText, SelectPosition
@@ -55,6 +57,7 @@ class PromptPanel(Panel):
         self.editor.installEventFilter(self)
         self.editor.text_edited.connect(lambda text: self.wish(EditText(text)))
         self.strip.position_clicked.connect(lambda at: self.wish(SelectPosition(at)))
+        self.copy_by_key(self.strip)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Give the strip as many whole rows as leave the editor some lines."""
@@ -92,6 +95,18 @@ class PromptPanel(Panel):
     def numbers(self, view: View) -> tuple[Table, ...]:
         """The tokens of the text."""
         return prompt_tables(view.reading) if view.reading is not None else ()
+
+    def figures(self) -> tuple[Figure, ...]:
+        """What the token under the mouse cost, else the selected one, and the weight on it."""
+        view, position = self._drawn, self.strip.pointed_position
+        reading = None if view is None else view.reading
+        if view is None or reading is None or position is None or position >= reading.n_tokens:
+            return ()
+        weight = []
+        query = view.lit[0]
+        if query is not None and view.focus is not None:
+            weight.append(Figure("weight on it", exact(view.focus.weights[query, position])))
+        return (*token_figures(reading, position), *weight)
 
     def draw(self, view: View, previous: View | None) -> None:
         """Text, tokens, losses, the selected row, and a flash on what was recomputed."""

@@ -8,8 +8,10 @@ from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout
 
 from engine.reading import Reading
 from engine.sampling import Sampling
+from gui.numbers import Table
 from gui.panels.absence import absence
 from gui.panels.base import Panel
+from gui.tables import time_tables
 from gui.theme import Theme
 from gui.view import View
 from gui.widgets.fitting_label import FittingLabel, font_of, plain_tip
@@ -87,6 +89,10 @@ class TimePanel(Panel):
         self._draw_buttons(view)
         self._draw_slider(view)
         self._draw_labels(view)
+
+    def numbers(self, view: View) -> tuple[Table, ...]:
+        """Where the text stands, and how it goes on."""
+        return time_tables(view.reading) if view.reading is not None else ()
 
     def _dress(self, theme: Theme) -> None:
         unit = theme.unit

@@ -97,6 +97,9 @@ class CheckLine(QLabel):
             painter.setFont(self._plain)
             room = area.adjusted(glyph, 0, 0, 0)
             painter.drawText(room, _MIDDLE, self.shown())
+            if self.hasFocus():
+                painter.setPen(QColor(theme.accent))
+                painter.drawRect(self.rect().adjusted(0, 0, -1, -1))
 
     def shown(self) -> str:
         """The words that can be read at the present width."""

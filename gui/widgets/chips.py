@@ -6,7 +6,16 @@ from math import ceil
 from typing import NamedTuple
 
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
-from PySide6.QtGui import QBrush, QColor, QFont, QFontMetricsF, QPainter, QPen, QPixmap
+from PySide6.QtGui import (
+    QBrush,
+    QColor,
+    QFont,
+    QFontMetricsF,
+    QPainter,
+    QPainterPath,
+    QPen,
+    QPixmap,
+)
 
 from gui.theme import Theme
 from gui.widgets.token_text import display
@@ -121,15 +130,28 @@ class ChipPictures:
         if known is None:
             if len(self._numbers) >= _MOST_PICTURES:
                 self._numbers.clear()
-            text = str(number)
-            known = self._blank(ceil(self._fonts.digit * len(text)), self._fonts.lane)
+            known = self._blank(self.number_width(number), self._fonts.lane)
             with QPainter(known) as painter:
-                painter.setFont(self._fonts.axis)
-                painter.setPen(QColor(self._theme.text_dim))
-                place = QRectF(0, 0, self._fonts.digit * len(text), self._fonts.lane)
-                painter.drawText(place, Qt.AlignmentFlag.AlignCenter, text)
+                self.draw_number(painter, number)
             self._numbers[number] = known
         return known
+
+    def draw_chip(self, painter: QPainter, label: Label, look: Look) -> None:
+        """The same chip as lines and letters, for a device on which they stay sharp."""
+        self._draw_ground(painter, QRectF(0, 0, label.width, self._fonts.chip), look, is_cut=False)
+        self._draw_label(painter, label, look)
+
+    def draw_number(self, painter: QPainter, number: int) -> None:
+        """The same number as letters."""
+        text = str(number)
+        painter.setFont(self._fonts.axis)
+        painter.setPen(QColor(self._theme.text_dim))
+        place = QRectF(0, 0, self.number_width(number), self._fonts.lane)
+        painter.drawText(place, Qt.AlignmentFlag.AlignCenter, text)
+
+    def number_width(self, number: int) -> int:
+        """How wide a position's number is."""
+        return ceil(self._fonts.digit * len(str(number)))
 
     def _blank(self, width: int, height: int) -> QPixmap:
         picture = QPixmap(ceil(width * self._ratio), ceil(height * self._ratio))
@@ -145,19 +167,32 @@ class ChipPictures:
             self._draw_label(painter, label, look)
         return picture
 
-    def _draw_ground(self, painter: QPainter, chip: QRectF, look: Look) -> None:
+    def _draw_ground(
+        self, painter: QPainter, chip: QRectF, look: Look, *, is_cut: bool = True
+    ) -> None:
+        """`is_cut`: what is drawn beyond the chip's edges is not seen."""
         theme, radius = self._theme, self._theme.unit
         is_outlined = look.is_quiet and not look.is_hatched
         painter.setPen(QPen(QColor(theme.line), 1) if is_outlined else Qt.PenStyle.NoPen)
         inset = 0.5 if is_outlined else 0.0
         left = 2 * radius if look.joins_previous else -inset  # beyond the edge: not rounded there
         right = 2 * radius if look.joins_next else -inset
-        shape = chip.adjusted(-left, inset, right, -inset)
-        painter.setBrush(QColor.fromRgb(look.ground))
-        painter.drawRoundedRect(shape, radius, radius)
-        if look.is_hatched:
-            painter.setBrush(hatching(theme))
-            painter.drawRoundedRect(shape, radius, radius)
+        shape = QPainterPath()
+        if is_cut:
+            shape.addRoundedRect(chip.adjusted(-left, inset, right, -inset), radius, radius)
+        else:
+            shape.addRoundedRect(chip.adjusted(inset, inset, -inset, -inset), radius, radius)
+            square = QPainterPath()  # where the neighbour goes on
+            for joins, place in (
+                (look.joins_previous, chip.adjusted(0, inset, -chip.width() / 2, -inset)),
+                (look.joins_next, chip.adjusted(chip.width() / 2, inset, 0, -inset)),
+            ):
+                if joins:
+                    square.addRect(place)
+            shape = shape.united(square)
+        for brush in (QBrush(QColor.fromRgb(look.ground)), hatching(theme))[: 1 + look.is_hatched]:
+            painter.setBrush(brush)
+            painter.drawPath(shape)
         if look.joins_previous:
             painter.setPen(QPen(QColor(theme.text_dim), theme.stroke, Qt.PenStyle.DotLine))
             painter.drawLine(QLineF(0, radius, 0, chip.height() - radius))

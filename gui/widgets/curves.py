@@ -7,24 +7,33 @@ draws thicker ones in segments), there are no menus, and a chart is a bare view 
 instead of a PlotWidget, which takes more than twice as long to build.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import ceil
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QPointF, QRectF, QSize, Qt, QTimer
+from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, QSize, Qt, QTimer
 from PySide6.QtGui import (
     QColor,
     QFontMetricsF,
+    QHelpEvent,
+    QMouseEvent,
     QPainter,
     QPaintEvent,
     QPen,
     QPolygonF,
     QShowEvent,
 )
-from PySide6.QtWidgets import QGraphicsGridLayout, QLabel, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QGraphicsGridLayout,
+    QLabel,
+    QSizePolicy,
+    QToolTip,
+    QVBoxLayout,
+    QWidget,
+)
 
 from gui.graphs import loader
 from gui.theme import LIGHT, Theme
@@ -126,6 +135,9 @@ class CurveChart(QWidget):
         self._caption = Caption(titles, series)
         self._plot: _Plot | None = None
         self._latest: tuple[Sequence[Points], Axis, Axis] | None = None
+        self._teller: Callable[[float], str] | None = None
+        self._pointer: QPointF | None = None
+        self.setMouseTracking(True)
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(0, 0, 0, 0)
         self._column.setSpacing(0)
@@ -151,10 +163,58 @@ class CurveChart(QWidget):
         """
         self._latest = (points, x, y)
         self.setAccessibleDescription(words)
-        self.setToolTip(plain_tip(words))
         if self._plot is None:
             self._build_soon()
         self._redraw()
+
+    def set_teller(self, teller: Callable[[float], str]) -> None:
+        """Say this of the point that is pointed at, given its x, with all the digits of its y."""
+        self._teller = teller
+
+    def _nearest(self, place: QPointF) -> float | None:
+        """The x of the point that is nearest, across."""
+        if self._plot is None or self._latest is None:
+            return None
+        there = np.concatenate([xs for xs, _ys in self._latest[0]])
+        if not len(there):
+            return None
+        x = self._plot.x_at(QPointF(self._plot.widget.mapFrom(self, place.toPoint())))
+        return float(there[np.abs(there - x).argmin()])
+
+    @property
+    def pointed(self) -> float | None:
+        """The x of the point that is nearest to the pointer; None if that is elsewhere."""
+        return None if self._pointer is None else self._nearest(self._pointer)
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        """Remember where the pointer is; the points may change under it."""
+        self._pointer = event.position()
+
+    def leaveEvent(self, event: QEvent) -> None:
+        """None is any more."""
+        super().leaveEvent(event)
+        self._pointer = None
+
+    def event(self, event: QEvent) -> bool:
+        """Tell the point under the pointer."""
+        if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
+            QToolTip.showText(event.globalPos(), plain_tip(self.tip_at(event.pos())), self)
+            return True
+        return super().event(event)
+
+    def tip_at(self, place: QPoint) -> str:
+        """What is said on hovering there: the nearest point, or else what the chart says."""
+        x = self._nearest(QPointF(place))
+        if x is None or self._teller is None:
+            return self.accessibleDescription()
+        return self._teller(x)
+
+    def place_at(self, x: float) -> QPoint:
+        """A place in the chart that points at this x, once the curves can be seen."""
+        if self._plot is None:
+            return QPoint()
+        plot: QWidget = self._plot.widget
+        return plot.mapTo(self, QPoint(round(self._plot.place_of(x)), plot.height() // 2))
 
     @property
     def is_drawn(self) -> bool:
@@ -300,6 +360,15 @@ class _Plot:
                 item.setData(*seen)
             else:
                 item.setData(*_visible(*seen, x), connect="all", skipFiniteCheck=True)
+
+    def x_at(self, place: QPointF) -> float:
+        """The x value at a place of the widget."""
+        scene = self.widget.mapToScene(place.toPoint())
+        return float(self._box.mapSceneToView(scene).x())
+
+    def place_of(self, x: float) -> float:
+        """Where an x value lies in the widget, across."""
+        return float(self.widget.mapFromScene(self._box.mapViewToScene(QPointF(x, 0))).x())
 
     def _widest(self, axis: Axis) -> int:
         texts = (self._corner.text(), *(tick.text for tick in axis.ticks))

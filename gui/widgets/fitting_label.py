@@ -53,6 +53,7 @@ class FittingLabel(QWidget):
         self._name = name
         self._align, self._n_lines = align, 1
         self._wordings: tuple[str, ...] = ("",)
+        self._tip = ""
         self._colour, self._ground = LIGHT.text, ""
         self._use_font(font_of(self, LIGHT.font_body))
         self._hint = self._wanted()
@@ -98,9 +99,15 @@ class FittingLabel(QWidget):
                 self.setAccessibleDescription(wordings[0])
             else:
                 self.setAccessibleName(wordings[0])
-            self.setToolTip(plain_tip(wordings[0]))
+            self.setToolTip(plain_tip(self._tip or wordings[0]))
             self._take_room()
             self.update()
+
+    def set_tip(self, text: str) -> None:
+        """Tell this to whoever points here, instead of the whole wording."""
+        if text != self._tip:
+            self._tip = text
+            self.setToolTip(plain_tip(text or self._wordings[0]))
 
     def set_max_lines(self, n_lines: int) -> None:
         """Let a wording that is too long for one line take so many, and keep room for them."""

@@ -135,7 +135,7 @@ class Legend:
 
 
 def draw_hatched(painter: QPainter, box: QRectF, theme: Theme) -> None:
-    """Fill a box the way a masked cell looks."""
+    """Fill a box the way a masked cell looks; each stroke ends at its edge, clipped or not."""
     painter.fillRect(box, QColor(theme.masked))
     painter.save()
     painter.setClipRect(box, Qt.ClipOperation.IntersectClip)
@@ -143,7 +143,9 @@ def draw_hatched(painter: QPainter, box: QRectF, theme: Theme) -> None:
     period = hatch_period(theme)
     at = box.left() + period / 2
     while at < box.right() + box.height():
-        painter.drawLine(QPointF(at, box.top()), QPointF(at - box.height(), box.bottom()))
+        first, last = max(0.0, at - box.right()), min(box.height(), at - box.left())
+        start = QPointF(at - first, box.top() + first)
+        painter.drawLine(start, QPointF(at - last, box.top() + last))
         at += period
     painter.restore()
 

@@ -47,19 +47,23 @@ class LensTable:
         return bool(lens.follows[position] and lens.top[depth, position] == lens.target[position])
 
     def describe(self, depth: int, position: int) -> tuple[str, ...]:
-        """One cell in a sentence, and in fewer words."""
+        """One cell in a sentence with all digits, and in fewer words."""
         lens = self.lens
         top = quoted(self.text(int(lens.top[depth, position])))
-        share = percent(float(lens.top_probability[depth, position]))
+        probability = lens.top_probability[depth, position]
+        exact_chance = lens.target_probability[depth, position]
+        share = percent(float(probability))
         target = quoted(self.text(int(lens.target[position])))
         rank = f"rank {lens.target_rank[depth, position] + 1:,}"
-        chance = percent(float(lens.target_probability[depth, position]))
+        chance = percent(float(exact_chance))
         where = f"{'' if not depth else 'after '}{self.depth_name(depth)}".capitalize()
         short = self.depth_name(depth, short=True)
         at = f"position {position} {quoted(self.labels[position])}"
+        told = f"{where}, {at}:"
         what = "which follows" if lens.follows[position] else "the final answer"
         return (
-            f"{where}, {at}: {top} {share}; {target}, {what}, has {rank}, {chance}",
+            f"{told} {top} {probability!s}; {target}, {what}, has {rank}, {exact_chance!s}",
+            f"{told} {top} {share}; {target}, {what}, has {rank}, {chance}",
             f"{short}, {position}: {top} {share}; {target} {rank}, {chance}",
             f"{top} {share}; {target} {rank}",
         )

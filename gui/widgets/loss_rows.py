@@ -322,7 +322,7 @@ class LossRows(QAbstractScrollArea):
             return HELP if self._lines is not None and place.y() < self._header_height() else ""
         position = self.position_of(row)
         loss = float(self._lines.loss[position])
-        rank = f"rank {self._lines.rank[position] + 1:,}, loss {self._lines.loss[position]!s} nats"
+        rank = f"rank {self._lines.rank[position] + 1:,}"
         return describe(
             self._lines.tokens[position],
             int(self._lines.token_ids[position]),

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 from gui.theme import LIGHT, Theme
 from gui.widgets.legend import draw_hatched
 from gui.widgets.lettering import CENTRE, Lettering
+from gui.widgets.pixels import keeps_lines
 
 _CELL = 0.78  # of the body size
 
@@ -64,12 +65,15 @@ class MaskSchema(QWidget):
         return self.sizeHint()
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """Draw the picture, which is made once for each mask, theme and screen."""
+        """Draw the picture, made once for each mask, theme and screen; lines stay lines."""
         del event
         if self._picture is None or self._picture.devicePixelRatio() != self.devicePixelRatio():
             self._picture = self._drawn()
         with QPainter(self) as painter:
-            painter.drawPixmap(0, 0, self._picture)
+            if keeps_lines(painter):
+                self._draw(painter)
+            else:
+                painter.drawPixmap(0, 0, self._picture)
 
     def _drawn(self) -> QPixmap:
         ratio = self.devicePixelRatio()
@@ -77,9 +81,12 @@ class MaskSchema(QWidget):
         picture.setDevicePixelRatio(ratio)
         picture.fill(Qt.GlobalColor.transparent)
         with QPainter(picture) as painter:
-            self._draw_words(painter)
-            self._draw_cells(painter)
+            self._draw(painter)
         return picture
+
+    def _draw(self, painter: QPainter) -> None:
+        self._draw_words(painter)
+        self._draw_cells(painter)
 
     def _draw_words(self, painter: QPainter) -> None:
         theme, line = self._theme, self._axis.line

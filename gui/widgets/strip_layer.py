@@ -9,6 +9,7 @@ from PySide6.QtGui import QColor, QPainter, QPen, QPixmap
 
 from gui.theme import Theme
 from gui.widgets.chips import ChipFonts, ChipPictures, Label, Look
+from gui.widgets.pixels import keeps_lines
 
 
 class Face(NamedTuple):
@@ -37,7 +38,14 @@ class StripLayer:
     def show(
         self, painter: QPainter, size: QSize, ratio: float, faces: Sequence[Face], clip: QRect
     ) -> None:
-        """Paint the chips with these faces, in a place of this size, as far as the clip goes."""
+        """Paint the chips with these faces, in a place of this size, as far as the clip goes.
+
+        Where lines and letters stay sharp, they are drawn as such.
+        """
+        if keeps_lines(painter):
+            for face in faces:
+                self._draw_sharp(painter, face)
+            return
         wanted = QSize(ceil(size.width() * ratio), ceil(size.height() * ratio))
         if wanted != self._picture.size() or ratio != self._picture.devicePixelRatio():
             self._picture = QPixmap(wanted)
@@ -53,7 +61,7 @@ class StripLayer:
 
     def number_width(self, number: int) -> int:
         """How wide a position's number is."""
-        return ceil(self._fonts.digit * len(str(number)))
+        return self._pictures.number_width(number)
 
     def _draw_changes(self, after: Sequence[Face]) -> None:
         before = self._faces
@@ -76,12 +84,30 @@ class StripLayer:
         return QRectF(face.x - left, face.top, left + face.label.width + right, height)
 
     def _draw(self, painter: QPainter, face: Face) -> None:
-        fonts, top, width = self._fonts, face.top + self._fonts.lane, face.label.width
+        top, width = face.top + self._fonts.lane, face.label.width
         painter.drawPixmap(face.x, top, self._pictures.chip(face.label, face.look))
         if face.number is not None:
             number = self._pictures.number(face.number)
             indent = (width - number.deviceIndependentSize().width()) / 2
             painter.drawPixmap(round(face.x + indent), face.top, number)
+        self._draw_line(painter, face)
+
+    def _draw_sharp(self, painter: QPainter, face: Face) -> None:
+        painter.save()
+        painter.translate(face.x, face.top + self._fonts.lane)
+        self._pictures.draw_chip(painter, face.label, face.look)
+        painter.restore()
+        if face.number is not None:
+            painter.save()
+            indent = (face.label.width - self.number_width(face.number)) / 2
+            painter.translate(round(face.x + indent), face.top)
+            self._pictures.draw_number(painter, face.number)
+            painter.restore()
+        self._draw_line(painter, face)
+
+    def _draw_line(self, painter: QPainter, face: Face) -> None:
+        """Under a chip that the model wrote, or that a pass has just computed."""
+        fonts, top, width = self._fonts, face.top + self._fonts.lane, face.label.width
         if face.is_generated or face.is_flashed:
             painter.setPen(self._flashed_line if face.is_flashed else self._generated_line)
             radius, y = self._theme.unit, top + fonts.chip - 1

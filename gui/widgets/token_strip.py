@@ -184,6 +184,13 @@ class TokenStrip(QAbstractScrollArea):
         """Where the chip of a position stands in the viewport; may be scrolled out of it."""
         return self._rect(position + self._n_fallen_out).toRect()
 
+    @property
+    def pointed_position(self) -> int | None:
+        """The position under the mouse, else the query's; None over what has fallen out."""
+        place = self._place(self._query) if self._hovered is None else self._hovered
+        at = -1 if place is None else place - self._n_fallen_out
+        return at if at >= 0 else None
+
     def is_flashing(self) -> bool:
         """Whether recomputed chips are lit at this moment."""
         return self._flash_left > 0
@@ -375,7 +382,7 @@ class TokenStrip(QAbstractScrollArea):
         elif not self._states.may_be_seen(position):
             notes.append(f"the query at position {self._query} may not see it")
         elif self._states.weights is not None and position < len(self._states.weights):
-            notes.append(f"weight {self._states.weights[position]:.4f}")
+            notes.append(f"weight {self._states.weights[position]!s}")
         if self._states.is_generated(position):
             notes.append("written by the model")
         return describe(

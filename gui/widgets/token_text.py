@@ -11,6 +11,8 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import groupby, pairwise
 
+import numpy as np
+
 SPACE, NEWLINE, TAB, DOTTED_CIRCLE = "␣", "⏎", "⇥", "◌"
 ISOLATE, END_ISOLATE = "\u2068", "\u2069"
 
@@ -100,8 +102,9 @@ def describe(
 ) -> str:
     """All that is known of one token, as lines of plain text.
 
-    `loss` is in nats, NaN where there is none; `part_of` is the character that this token spells
-    together with its neighbours; each of `notes` is a line of its own.
+    `loss` is a float32 in nats, NaN where there is none, and told with all its digits; `part_of`
+    is the character that this token spells together with its neighbours; each of `notes` is a
+    line of its own.
     """
     where = "" if position is None else f" · position {position}"
     lines = [display(token_bytes, 200), f"id {token_id}{where}", f"bytes {_hex(token_bytes)}"]
@@ -109,8 +112,8 @@ def describe(
         lines.append(f"part of {part_of}")
     if not math.isnan(loss):
         lines.append(
-            f"loss {loss:.2f} nats · {loss / math.log(2):.2f} bits · "
-            f"probability {_percent(math.exp(-loss))}"
+            f"loss {np.float32(loss)!s} nats · {loss / math.log(2)!r} bits · "
+            f"probability {math.exp(-loss)!r}"
         )
     return "\n".join([*lines, *notes])
 
@@ -263,8 +266,3 @@ def _hex(data: bytes) -> str:
     most = 32
     more = f" … ({len(data)} bytes)" if len(data) > most else ""
     return data[:most].hex(" ").upper() + more or "none"
-
-
-def _percent(probability: float) -> str:
-    percent = 100 * probability
-    return f"{percent:.1f} %" if percent >= 0.1 else f"{percent:.1g} %"

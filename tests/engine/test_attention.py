@@ -10,8 +10,8 @@ from engine.attention import (
     QUERY_BLOCK,
     Attention,
     Scoring,
+    attend,
     attention_weights,
-    mix_values,
     query_blocks,
 )
 from engine.conditions import Conditions
@@ -65,8 +65,10 @@ def test_weights_and_mix_are_those_of_torchs_own_attention(
         v.repeat_interleave(repeat, 0),
         attn_mask=_allowed(conditions, start, 4, start + 4),
     )
-    weights = attention_weights(q, k, start, Scoring(conditions, 6**-0.5))
-    torch.testing.assert_close(mix_values(weights, v), expected, atol=1e-5, rtol=0)
+    scoring = Scoring(conditions, 6**-0.5)
+    weights, mix = attend(q, k, v, start, scoring)
+    torch.testing.assert_close(mix, expected, atol=1e-5, rtol=0)
+    assert torch.equal(attention_weights(q, k, start, scoring), weights)
     torch.testing.assert_close(weights.sum(-1), torch.ones(n_head, 4), atol=1e-6, rtol=0)
     assert not weights[:, ~_allowed(conditions, start, 4, start + 4)].any()
 
@@ -185,7 +187,7 @@ def test_a_head_that_is_off_adds_nothing_to_the_output() -> None:
     everything = attention(x, _scoring())
     lost = torch.zeros(7, 12)
     q, k, v = attention.qkv(x).unflatten(-1, (8, 3)).transpose(0, 1).split((4, 2, 2))
-    mix = mix_values(attention_weights(q, k, 0, _scoring()), v)
+    _weights, mix = attend(q, k, v, 0, _scoring())
     for head in (1, 3):
         lost += mix[head] @ attention.output.weight[:, 3 * head : 3 * head + 3].T
     torch.testing.assert_close(attention(x, _scoring(off)), everything - lost, atol=1e-5, rtol=0)

@@ -12,7 +12,7 @@ from xml.etree import ElementTree as ET
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QPointF, Qt
+from PySide6.QtCore import QBuffer, QPointF, QRectF, Qt
 from PySide6.QtGui import (
     QAction,
     QContextMenuEvent,
@@ -21,33 +21,50 @@ from PySide6.QtGui import (
     QKeySequence,
     QPainter,
 )
-from PySide6.QtSvg import QSvgRenderer
+from PySide6.QtSvg import QSvgGenerator, QSvgRenderer
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QFileDialog, QMenu, QWidget
 
 import engine
 from engine.document import Document
+from engine.formats import Consequence
 from engine.loss import LossSummary
 from gui import numbers, tables
 from gui.numbers import Table
 from gui.panels.base import Panel
+from gui.panels.cache import CachePanel
+from gui.panels.checks import ChecksPanel
+from gui.panels.formats import FormatsPanel
 from gui.panels.head import HeadPanel
+from gui.panels.heads import HeadsPanel
+from gui.panels.loss import LossPanel, summary_of
+from gui.panels.mask import MaskPanel
 from gui.panels.table import PANELS
 from gui.stamp import one_line, stamp_of
 from gui.theme import THEMES
 from gui.widgets.candidate_bars import CandidateBars
 from gui.widgets.head_atlas import HeadAtlas
+from gui.widgets.legend import draw_hatched
 from gui.widgets.lens_grid import LensGrid
 from gui.widgets.loss_rows import LossRows
 from gui.widgets.matrix_view import MatrixView
-from gui.wishes import EditText, SelectHead, SelectPosition, SetDisplay, SetMask, SetSampling
+from gui.widgets.token_strip import TokenStrip
+from gui.wishes import (
+    EditText,
+    PointAt,
+    SelectHead,
+    SelectPosition,
+    SetDisplay,
+    SetFormat,
+    SetMask,
+    SetSampling,
+)
 from tests.gui.picture_facts import colours, point_at
 from tests.gui.tiny_scope import tiny_scope
 from tests.gui.whole_window import WholeWindow, wait_until
 
 TEXT = 'To "be",\n=1+1,\x01<&>\té'  # quotes, a formula, a control character, markup, two bytes
 NAMES = [panel.name for panel, _place in PANELS]
-WITHOUT_NUMBERS = {"time", "format"}
 # What the screenless platform says of a menu that pops up.
 menus = pytest.mark.qt_log_ignore("does not support (raise|grabbing the keyboard)")
 SVG = "{http://www.w3.org/2000/svg}"
@@ -85,7 +102,7 @@ def export(
     def do(name: str, file: str, chosen: str = "") -> Path:
         whole.window.go_to_panel(name)
         whole.idle()
-        ready = {"lens", "residual", "cell"}
+        ready = {"lens", "residual", "cell", "code"}
         if name in ready:
             wait_until(lambda: getattr(whole.state, name) is not None, name)
             whole.idle()
@@ -258,19 +275,14 @@ def test_what_was_not_checked_is_no_number(whole: WholeWindow, export: Callable[
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("suffix", [".csv", ".npz"])
-def test_every_panel_that_shows_numbers_exports_them(
+def test_every_panel_exports_its_numbers(
     whole: WholeWindow, export: Callable[..., Path], name: str, suffix: str
 ) -> None:
-    """The others say in one sentence what they can be written as."""
     path = export(name, f"a{suffix}")
     said = whole.window.message_bar.sentence
     title = whole.panel(name).title
-    if name in WITHOUT_NUMBERS:
-        assert said == f"{title} cannot be written as {suffix}; use .png, .svg or .pdf."
-        assert not path.exists()
-    else:
-        assert said == f"The numbers of {title} are in {path}."
-        assert path.stat().st_size > 300
+    assert said == f"The numbers of {title} are in {path}."
+    assert path.stat().st_size > 300
 
 
 def test_a_head_of_512_tokens_is_written_in_under_a_second() -> None:
@@ -417,6 +429,38 @@ def test_thumbnails_keep_the_names_of_layers_and_heads_as_letters(
     root = _xml(export("heads", "a.svg").read_bytes())
     written = {"".join(each.itertext()).strip() for each in root.iter(f"{SVG}text")}
     assert {"L0", "L1", "H0", "H1", "H2", "H3"} <= written
+
+
+def test_chips_are_lines_and_letters(whole: WholeWindow, export: Callable[..., Path]) -> None:
+    """Tokens, their numbers and their grounds, also those of characters in several tokens."""
+    whole.wish(EditText("Tobe é"), SelectPosition(2))
+    data = export("prompt", "a.svg").read_bytes()
+    assert b"<image" not in data
+    written = ["".join(each.itertext()).strip() for each in _xml(data).iter(f"{SVG}text")]
+    assert set("Tobe") | {"0", "1", "2", "3"} <= set(written)
+    assert b"/Subtype /Image" not in export("prompt", "a.pdf").read_bytes()
+
+
+def test_the_drawing_of_the_mask_is_lines_and_letters(
+    export: Callable[..., Path],
+) -> None:
+    root = _xml(export("mask", "a.svg").read_bytes())
+    written = {"".join(each.itertext()).strip() for each in root.iter(f"{SVG}text")}
+    assert {"keys →", "← queries"} <= written
+
+
+def test_strokes_over_what_is_masked_end_at_its_edges(qapp: QApplication) -> None:  # noqa: ARG001
+    """SVG as Qt writes it has no clip, so nothing else would hold them."""
+    box, data = QRectF(10, 20, 30, 12), QBuffer()
+    data.open(QBuffer.OpenModeFlag.WriteOnly)
+    generator = QSvgGenerator()
+    generator.setOutputDevice(data)
+    with QPainter(generator) as painter:
+        draw_hatched(painter, box, THEMES["light"])
+    lines = [each.get("points") for each in _xml(bytes(data.data().data())).iter(f"{SVG}polyline")]
+    ends = [tuple(map(float, end.split(","))) for line in lines for end in (line or "").split()]
+    assert len(ends) >= 10
+    assert all(10 <= x <= 40 and 20 <= y <= 32 for x, y in ends)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -652,6 +696,164 @@ def test_the_numbers_of_a_part_of_the_residual_can_be_copied(whole: WholeWindow)
     assert float(wanted) == float(stream.token.lengths)
     panel_entries = _right_click(panel, view, "Copy length")
     assert panel_entries[0] == "Copy length"
+
+
+def test_a_token_tells_its_loss_and_the_weight_on_it_with_all_digits(whole: WholeWindow) -> None:
+    """On hovering, and by the key for copying; the first token has no loss."""
+    whole.wish(SelectPosition(8), PointAt(None))
+    strip, panel = whole.child(TokenStrip), whole.panel("prompt")
+    loss, weights = whole.reading.session.loss, whole.reading.focus.weights
+    strip.setFocus()
+    point_at(strip.viewport(), QPointF(1, 1))  # no chip
+    whole.press("Ctrl+C", strip)
+    assert np.float32(_copied()) == loss[8]
+    point_at(strip.viewport(), QPointF(strip.rect_of(3).center()))
+    whole.press("Ctrl+C", strip)
+    assert np.float32(_copied()) == loss[3]
+    digits = {figure.name: figure.digits for figure in panel.figures()}
+    assert np.float32(digits["weight on it"]) == weights[8, 3]
+    tip = strip.describe_place(3)
+    assert f"loss {loss[3]!s} nats" in tip
+    assert f"weight {weights[8, 3]!s}" in tip
+    point_at(strip.viewport(), QPointF(strip.rect_of(0).center()))
+    assert [figure.name for figure in panel.figures()] == ["weight on it"]
+
+
+def test_a_pass_in_the_cache_charts_tells_its_numbers(whole: WholeWindow) -> None:
+    """The one under the pointer, with all digits; else the latest."""
+    whole.window.go_to_panel("cache")
+    for text in ("To", "Tob", "Tobe"):
+        whole.wish(EditText(text))
+    panel = whole.panel("cache")
+    assert isinstance(panel, CachePanel)
+    chart, stats = panel.rows_chart, whole.reading.stats
+    wait_until(lambda: chart.is_drawn, "the curves")
+    QApplication.processEvents()
+    whole.child(CachePanel).switch.setFocus()
+    whole.press("Ctrl+C", panel.switch)
+    assert _copied() == str(stats[-1].n_computed)
+    number = len(stats) - 2
+    place = chart.place_at(number)
+    wanted = stats[number - 1]
+    assert chart.tip_at(place) == (
+        f"Pass {number}: rows computed {wanted.n_computed}; rows without the cache "
+        f"{wanted.n_tokens}; milliseconds {1000 * wanted.seconds!r}; bytes held "
+        f"{wanted.cache_bytes}"
+    )
+    point_at(chart, QPointF(place))
+    assert panel.figures()[2].digits == repr(1000 * wanted.seconds)
+
+
+def test_a_check_tells_its_figure_with_all_digits(whole: WholeWindow) -> None:
+    """By its tooltip, and to the key for copying once Tab has come to it."""
+    panel = whole.panel("checks")
+    assert isinstance(panel, ChecksPanel)
+    error = repr(float(whole.reading.checks.row_sum_error))
+    assert error in panel.lines[0].accessibleDescription()
+    panel.lines[0].setFocus(Qt.FocusReason.TabFocusReason)
+    whole.press("Ctrl+C", panel.lines[0])
+    assert _copied() == error
+    panel.lines[1].setFocus(Qt.FocusReason.TabFocusReason)
+    whole.press("Ctrl+C", panel.lines[1])
+    assert _copied() == "0.0"
+    assert panel.lines[1].focusPolicy() == Qt.FocusPolicy.TabFocus
+
+
+def test_the_loss_under_the_mask_is_told_with_all_digits(whole: WholeWindow) -> None:
+    whole.window.go_to_panel("mask")
+    whole.idle()
+    panel = whole.panel("mask")
+    assert isinstance(panel, MaskPanel)
+    loss = float(whole.reading.session.loss[1:].astype(np.float64).mean())
+    button = panel.choices.checkedButton()
+    button.setFocus()
+    whole.press("Ctrl+C", button)
+    assert float(_copied()) == pytest.approx(loss, rel=1e-12)
+    assert _copied() in panel.loss.toolTip()
+
+
+def test_a_head_and_a_summary_tell_all_digits(whole: WholeWindow) -> None:
+    """The role's score under the thumbnails, the mean loss over the list of losses."""
+    whole.window.go_to_panel("heads")
+    whole.wish(SetDisplay({"sort": "previous token"}), SelectHead(0, 1))
+    panel = whole.panel("heads")
+    assert isinstance(panel, HeadsPanel)
+    score = whole.reading.roles.scores["previous token"][0, 1]
+    assert f"previous token {score!s}" in panel.named.text()
+    whole.wish(SetDisplay({"sort": None}))
+    whole.window.go_to_panel("loss")
+    whole.idle()
+    loss = whole.panel("loss")
+    assert isinstance(loss, LossPanel)
+    mean = summary_of(whole.reading).mean
+    assert repr(float(mean)) in loss.per_token.toolTip()
+
+
+def test_where_the_text_stands_is_exported(whole: WholeWindow, export: Callable[..., Path]) -> None:
+    _facts, read = _csv(export("time", "a.csv"))
+    one = {name: values[0] for name, values in read["time"].items()}
+    n_tokens = len(TEXT.encode())
+    assert one["tokens_shown"] == one["tokens"] == one["prompt"] == str(n_tokens)
+    assert (one["generated"], one["context"]) == ("0", "64")
+    assert float(one["temperature"]) == whole.state.sampling.temperature
+
+
+def test_how_the_weights_are_held_is_exported_with_the_comparison(
+    whole: WholeWindow, export: Callable[..., Path]
+) -> None:
+    """In float32 there is nothing to compare; in int8 all of it, to be copied as well."""
+    _facts, read = _csv(export("format", "a.csv"))
+    assert set(read) == {"held"}
+    assert read["held"]["number_format"] == ["float32"]
+    info = whole.reading.info
+    assert read["held"]["bytes"] == [str(info.held.n_bytes)]
+    assert read["held"]["bytes_in_float32"] == [str(4 * info.n_parameters)]
+    whole.wish(SetFormat({"number_format": "int8"}))
+    whole.window.go_to_panel("format")
+    found = _consequence(whole)
+    with np.load(export("format", "b.npz")) as arrays:
+        assert arrays["against_float32.difference"][0] == found.difference
+        assert arrays["against_float32.nats_per_token_in_float32"][0] == found.loss_in_float32
+        assert arrays["against_float32.position"][0] == found.position
+        assert str(arrays["held.number_format"][0]) == "int8"
+    panel = whole.panel("format")
+    scroll = panel.focusProxy()
+    assert isinstance(scroll, QWidget)
+    scroll.setFocus()
+    whole.press("Ctrl+C", scroll)
+    assert float(_copied()) == found.difference
+    assert isinstance(panel, FormatsPanel)
+    assert repr(found.probability) in panel.figure.toolTip()
+    whole.wish(SetFormat({"number_format": "float32"}))
+
+
+def _consequence(whole: WholeWindow) -> Consequence:
+    wait_until(
+        lambda: whole.state.consequence and whole.state.consequence.consequence, "the comparison"
+    )
+    opened = whole.state.consequence
+    assert opened is not None
+    assert opened.consequence is not None
+    whole.idle()
+    return opened.consequence
+
+
+def test_every_panel_with_numbers_of_its_own_has_some_to_copy(whole: WholeWindow) -> None:
+    """But for the one that has only counts of tokens, in words."""
+    whole.wish(SelectPosition(5, 3))
+    wanting = set()
+    for name in NAMES:
+        whole.window.go_to_panel(name)
+        whole.idle()
+        panel = whole.panel(name)
+        if name in {"lens", "residual", "cell", "code"}:
+            wait_until(lambda name=name: getattr(whole.state, name) is not None, name)
+            whole.idle()
+        if name in {"cell", "loss"}:
+            whole.press("End", panel.focusProxy())  # type: ignore[arg-type]
+        if not panel.figures():
+            wanting.add(name)
+    assert wanting == {"time"}
 
 
 def test_copying_in_the_editor_still_copies_the_text(whole: WholeWindow) -> None:

@@ -139,7 +139,7 @@ def test_a_description_tells_all_that_is_known() -> None:
         "␣king",
         "id 812 · position 3",
         "bytes 20 6B 69 6E 67",
-        "loss 1.00 nats · 1.44 bits · probability 36.8 %",
+        "loss 1.0 nats · 1.4426950408889634 bits · probability 0.36787944117144233",
         "written by the model",
     ]
 

@@ -1,0 +1,60 @@
+"""What a text with code is made of, and which letters of the code are what; no Qt."""
+
+import io
+import keyword
+import tokenize
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+PartKind = Literal["title", "code", "shapes", "note", "sentence"]
+Kind = Literal["keyword", "comment", "number", "query", "key", "value"]
+
+# The names that have a hue of their own in every panel.
+_HUES: dict[str, Kind] = {
+    "q": "query",
+    "query": "query",
+    "k": "key",
+    "key": "key",
+    "keys": "key",
+    "v": "value",
+    "values": "value",
+}
+
+
+@dataclass(frozen=True)
+class Part:
+    """A paragraph, or some lines of code."""
+
+    kind: PartKind
+    text: str
+
+
+class Span(NamedTuple):
+    """Letters from `start` to before `stop`."""
+
+    start: int
+    stop: int
+    kind: Kind
+
+
+def spans(code: str) -> Iterator[Span]:
+    """The letters of whole statements that are more than plain, in order, by Python's tokenizer."""
+    starts = [0]  # of the lines
+    for line in code.splitlines(keepends=True):
+        starts.append(starts[-1] + len(line))
+    for token in tokenize.generate_tokens(io.StringIO(code).readline):
+        kind = _kind(token)
+        if kind is not None:
+            (row, column), (last, end) = token.start, token.end
+            yield Span(starts[row - 1] + column, starts[last - 1] + end, kind)
+
+
+def _kind(token: tokenize.TokenInfo) -> Kind | None:
+    if token.type == tokenize.COMMENT:
+        return "comment"
+    if token.type == tokenize.NUMBER:
+        return "number"
+    if token.type == tokenize.NAME:
+        return "keyword" if keyword.iskeyword(token.string) else _HUES.get(token.string)
+    return None
