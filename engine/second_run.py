@@ -57,7 +57,9 @@ class SecondRun:
         if look != self._look:
             self._look = look
             other = second.look(look)
-        return Comparison(reading, other, alignment, way, position)
+        comparison = Comparison(reading, other, alignment, way, position)
+        _ = comparison.difference, comparison.next_tokens  # here, so that the window need not
+        return comparison
 
     def forget(self) -> None:
         """Give back the second run's memory, and with it another model's."""

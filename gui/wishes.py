@@ -71,6 +71,20 @@ class WantConsequence:
 
 
 @dataclass(frozen=True)
+class WantComparison:
+    """Somebody looks at a second run beside the one on screen, or no longer does."""
+
+    wanted: bool
+
+
+@dataclass(frozen=True)
+class Compare:
+    """Change some fields of `CompareChoice`: in what the second run differs."""
+
+    changes: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Follow:
     """Take the logit of this token apart: an id, what follows in the text, or the most probable."""
 
@@ -168,6 +182,8 @@ Wish = (
     | WantLens
     | WantResidual
     | WantConsequence
+    | WantComparison
+    | Compare
     | Follow
     | Step
     | StepBack

@@ -4,6 +4,7 @@ from gui.panels.base import Panel
 from gui.panels.cache import CachePanel
 from gui.panels.cell import CellPanel
 from gui.panels.checks import ChecksPanel
+from gui.panels.compare import ComparePanel
 from gui.panels.formats import FormatsPanel
 from gui.panels.head import HeadPanel
 from gui.panels.heads import HeadsPanel
@@ -30,4 +31,5 @@ PANELS: tuple[tuple[type[Panel], str], ...] = (
     (CachePanel, "right low tab"),
     (TimePanel, "bottom bare"),
     (ChecksPanel, "bottom beside bare"),
+    (ComparePanel, "center tab"),
 )

@@ -109,7 +109,7 @@ def bench_keystroke(folder: Path) -> None:
     text = tokenizer_tokens.document.text
     # As many characters as 200 tokens take.
     spans = tokenizer_tokens.document.spans
-    (editor,) = app.window.findChildren(PromptEdit)
+    editor = app.window.findChild(PromptPanel).editor
     editor.selectAll()
     editor.insertPlainText(text[: int(spans[min(199, len(spans) - 1), 1])])
     until_idle(app)

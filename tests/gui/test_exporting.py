@@ -85,9 +85,9 @@ def export(
     def do(name: str, file: str, chosen: str = "") -> Path:
         whole.window.go_to_panel(name)
         whole.idle()
-        ready = {"lens", "residual", "cell"}
+        ready = {"lens": "lens", "residual": "residual", "cell": "cell", "compare": "comparison"}
         if name in ready:
-            wait_until(lambda: getattr(whole.state, name) is not None, name)
+            wait_until(lambda: getattr(whole.state, ready[name]) is not None, name)
             whole.idle()
         answer = (str(tmp_path / file) if file else "", chosen)
         monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: answer)
