@@ -8,13 +8,13 @@ import numpy as np
 from engine.alignment import ABSENT
 from engine.comparison import Comparison
 from engine.loss import LossSummary
-from engine.reading import Reading
 from gui.stamp import conditions_said
 from gui.widgets.candidate_text import percent
 from gui.widgets.lettering import quoted
 from gui.widgets.scales import exact, signed
 from gui.widgets.token_text import display, speak
 
+OPENING = "Opening"  # what a sentence begins with while a model is read
 Cell = tuple[int, int]  # slots: of the query, of the key
 
 
@@ -181,10 +181,10 @@ def runs_sentence(comparison: Comparison) -> str:
     )
 
 
-def waiting(path: Path | None, reading: Reading | None) -> str:
-    """What goes on before there is a first comparison."""
-    if path is not None and (reading is None or reading.info.path != str(path)):
-        return f"Opening {path.name} for B …"
+def waiting(path: Path | None, *, is_open: bool) -> str:
+    """What goes on until the next comparison is there: B's model is read, or runs."""
+    if path is not None and not is_open:
+        return f"{OPENING} {path.name} for B …"
     return "The second run is being worked out."
 
 

@@ -1,5 +1,6 @@
 """Two runs side by side: the selected head of both, what is different, and what could follow."""
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 from PySide6.QtGui import QResizeEvent
@@ -16,6 +17,7 @@ from engine.alignment import ABSENT
 from engine.comparison import Comparison
 from engine.reading import Reading
 from gui.compare_words import (
+    OPENING,
     cell_numbers,
     cell_words,
     follows_words,
@@ -82,6 +84,7 @@ class ComparePanel(AskingPanel):
         self._cell: tuple[int | None, int | None] = (None, None)  # slots of query and key
         self._selected: tuple[int | None, int | None] | None = None  # what the cell was taken from
         self._pointed: Cell | None = None
+        self._told_obstacle = ""
         self._squares, self._table = QWidget(), QWidget()
         self._rows = QVBoxLayout(self)
         self._squares_rows, self._table_rows = QVBoxLayout(self._squares), QVBoxLayout(self._table)
@@ -110,30 +113,24 @@ class ComparePanel(AskingPanel):
             self._dress(view.theme)
         path = view.reading.info.path if view.reading is not None else ""
         self.fields.show_choice(state.compare, state.text, path)
-        opened = state.comparison
-        missing = absence(view, "two runs side by side")
-        comparison = None if opened is None or missing else opened.comparison
-        obstacle = "" if opened is None or missing else opened.obstacle
-        self.note.set_wordings(obstacle)
-        self.note.setVisible(bool(obstacle))
-        if comparison is None or opened is None or view.reading is None:
-            wanted = state.compare.model if "model" in state.compare.differs else None
-            self._show_nothing(missing or obstacle or waiting(wanted, view.reading))
+        standing = _standing_of(view)
+        comparison, obstacle = standing.comparison, standing.obstacle
+        self._note(standing, view.theme)
+        if comparison is None:
+            self._show_nothing(obstacle or standing.pending)
             return
         is_log = state.display.scale == "log"
         for matrix in self.matrices[:2]:
             matrix.set_scale("log" if is_log else "linear", False)
-        if comparison is not self._shown:
+        is_other = comparison is not self._shown
+        if is_other:
             self._show_comparison(comparison)
         self.fields.show_tokens(comparison.b.document)
         self.legends.set_legends(self.matrices[0].legend, self.matrices[2].legend)
-        wanted_now = state.compare.wanted(view.reading, state.formats)
-        is_shown = not obstacle and opened.answers(view.reading, wanted_now)
         for widget in (*self.matrices, self.candidates):
-            widget.set_stale(state.stale or not is_shown)
+            widget.set_stale(state.stale or bool(obstacle or standing.pending))
         self._follow_selection(view, comparison)
-        before = None if previous is None else previous.state.comparison
-        if opened is not before:
+        if is_other or obstacle != self._told_obstacle:
             self._describe(comparison, obstacle)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -286,7 +283,15 @@ class ComparePanel(AskingPanel):
         for matrix in self.matrices:
             matrix.setAccessibleDescription(words[0])
 
+    def _note(self, standing: "_Standing", theme: Theme) -> None:
+        """Why there is no newer comparison, or that a model is opened for it."""
+        is_opening = standing.pending.startswith(OPENING) and standing.comparison is not None
+        self.note.set_look(theme, theme.bad if standing.obstacle else theme.text_dim)
+        self.note.set_wordings(standing.obstacle or (standing.pending if is_opening else ""))
+        self.note.setVisible(bool(self.note.text()))
+
     def _describe(self, comparison: Comparison, obstacle: str) -> None:
+        self._told_obstacle = obstacle
         parts = (
             obstacle,
             runs_sentence(comparison),
@@ -303,7 +308,6 @@ class ComparePanel(AskingPanel):
         self.legends.set_theme(theme)
         self.candidates.set_theme(theme)
         self.told.set_look(theme, theme.text)
-        self.note.set_look(theme, theme.bad)
         self.follows.set_look(theme, theme.text, small=True)
         for matrix in self.matrices:
             matrix.set_theme(theme)
@@ -396,3 +400,26 @@ class ComparePanel(AskingPanel):
         self.turn.setVisible(not has_both)
         self._squares.setVisible(has_both or not self.turn.isChecked())
         self._table.setVisible(has_both or self.turn.isChecked())
+
+
+@dataclass(frozen=True)
+class _Standing:
+    """How far the comparison that is wanted now has come."""
+
+    comparison: Comparison | None = None  # the latest, of this text or an earlier one
+    pending: str = ""  # what goes on until a newer one is there
+    obstacle: str = ""  # why there will be none
+
+
+def _standing_of(view: View) -> _Standing:
+    reading, opened = view.reading, view.state.comparison
+    missing = absence(view, "two runs side by side")
+    if reading is None or missing:
+        return _Standing(pending=missing)
+    wanted = view.state.compare.wanted(reading, view.state.formats)
+    if opened is None:
+        return _Standing(pending=waiting(wanted.path, is_open=False))
+    if opened.answers(reading, wanted):
+        return _Standing(opened.comparison, obstacle=opened.obstacle)
+    is_open = not opened.obstacle and opened.wanted.path == wanted.path
+    return _Standing(opened.comparison, waiting(wanted.path, is_open=is_open))

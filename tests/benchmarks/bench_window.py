@@ -36,9 +36,9 @@ from engine.tokenizers import ByteBpe
 from gui.app import App
 from gui.command_line import Options
 from gui.panels.base import Panel
+from gui.panels.prompt import PromptPanel
 from gui.settings import Settings
 from gui.view import View, resolve
-from gui.widgets.prompt_edit import PromptEdit
 
 FRAME_MS = 1000 / 60
 ROUNDS = 25

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PySide6.QtCore import QPointF, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QComboBox, QWidget
+from PySide6.QtWidgets import QApplication, QComboBox, QTabBar, QWidget
 from pytestqt.qtbot import QtBot
 
 import engine.second_run
@@ -22,6 +22,7 @@ from engine.reading import Look, Reading
 from engine.scope import Scope
 from engine.second_run import SecondRun
 from gui.compare_choice import CompareChoice
+from gui.panels.base import Panel
 from gui.panels.compare import ComparePanel
 from gui.state import Display, OpenedComparison, Selection
 from gui.theme import THEMES, Theme, lookup_table
@@ -336,7 +337,8 @@ def test_a_folder_without_a_model_is_told_and_nothing_is_lost(
     """One sentence; the last comparison stays, dimmed; another choice goes on."""
     panel, before = panel_of(whole), shown(whole)
     whole.wish(Compare({"model": tmp_path / "none", "differs": frozenset({"model"})}))
-    wait_until(panel.note.isVisible, "the sentence")
+    wait_until(lambda: "no folder" in panel.note.text(), "the sentence")
+    assert panel.note.isVisible()
     assert panel.note.text().startswith(f"{tmp_path / 'none'} is no folder; open one ")
     assert panel.note.text() in panel.accessibleDescription()
     assert panel.shown is before
@@ -345,7 +347,7 @@ def test_a_folder_without_a_model_is_told_and_nothing_is_lost(
     whole.type("!")
     whole.idle()
     assert whole.reading.document.text == f"{TEXT}!"
-    wait_until(panel.note.isVisible, "the sentence again")
+    wait_until(lambda: "no folder" in panel.note.text(), "the sentence again")
     QTest.mouseClick(panel.fields.switches["model"], LEFT)
     shown(whole)
     assert panel.note.isHidden()
@@ -371,6 +373,88 @@ def test_closing_while_the_other_model_is_opened_ends_cleanly(
     threading.Timer(0.05, go.set).start()
     whole.window.close()
     assert whole.app.controller._engine.isFinished()
+
+
+def test_that_another_model_is_being_opened_is_told(
+    whole: WholeWindow, make_model: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Over the comparison that was there, which stays, dimmed, until then."""
+    begun, go = threading.Event(), threading.Event()
+
+    def slow_load(*given: Any) -> Any:
+        begun.set()
+        assert go.wait(60)
+        return load(*given)
+
+    monkeypatch.setattr(engine.second_run, "load", slow_load)
+    panel, before = panel_of(whole), shown(whole)
+    whole.wish(Compare({"model": make_model("late", seed=8), "differs": frozenset({"model"})}))
+    wait_until(begun.is_set)
+    assert panel.note.text() == "Opening late for B …"
+    assert panel.note.isVisible()
+    assert panel.shown is before
+    go.set()
+    assert shown(whole).b.info.name == "late"
+    assert panel.note.isHidden()
+
+
+# Its place
+
+
+def test_a_tab_in_the_middle_leads_there_and_back(whole: WholeWindow) -> None:
+    """Clicked; the keyboard's way is tested with all panels' keys."""
+    (bar,) = [
+        each
+        for each in whole.window.findChildren(QTabBar)
+        if each.tabText(each.count() - 1) == "Compare"
+    ]
+    assert [bar.tabText(at) for at in range(bar.count())] == ["One head", "Compare"]
+    for at, name in ((0, "head"), (1, "compare")):
+        QTest.mouseClick(bar, LEFT, pos=bar.tabRect(at).center())
+        QApplication.processEvents()
+        seen = {panel.name for panel in whole.window.findChildren(Panel) if panel.is_seen}
+        assert seen & {"head", "compare"} == {name}
+        assert whole.window.panel_in_use is whole.panel(name)
+
+
+def test_f9_gives_the_comparison_the_width_of_the_window(whole: WholeWindow) -> None:
+    """And brings the others back."""
+    panel = panel_of(whole)
+    before = panel.width()
+    whole.press("F9", whole.window)
+    QApplication.processEvents()
+    assert panel.is_seen
+    assert panel.width() > 0.95 * whole.window.width()
+    assert panel.candidates.isVisible()
+    whole.press("F9", whole.window)
+    QApplication.processEvents()
+    assert panel.width() == before
+
+
+@pytest.mark.parametrize("theme", THEMES.values(), ids=THEMES)
+def test_it_fits_into_a_window_of_720_lines(whole: WholeWindow, theme: Theme) -> None:
+    """With everything switched on; the window stays as large as it was."""
+    whole.wish(SetDisplay({"theme": theme}))
+    whole.wish(
+        Compare({"differs": frozenset({"text", "conditions", "model"}), "mask": "window"}),
+    )
+    whole.window.resize(1280, 720)
+    QApplication.processEvents()
+    assert (whole.window.width(), whole.window.height()) == (1280, 720)
+    panel = panel_of(whole)
+    for matrix in panel.matrices:
+        assert matrix.isVisible()
+        assert panel.rect().contains(matrix.geometry())
+        assert matrix.cell_rect(0, 0).width() >= 2
+
+
+def test_page_down_steps_from_bs_prompt_too(whole: WholeWindow) -> None:
+    """A lecturer's clicker works wherever the caret is."""
+    panel = panel_of(whole)
+    panel.fields.prompt.setFocus()
+    whole.press("PgDown")
+    whole.idle()
+    assert whole.reading.n_tokens == len(TEXT) + 1
 
 
 # The panel by itself
