@@ -54,16 +54,13 @@ def titles(comparison: Comparison) -> tuple[tuple[str, ...], tuple[str, ...], tu
 
 
 def _title(name: str, differing: tuple[str, ...], loss: LossSummary) -> tuple[str, ...]:
+    """What a run cost and in what it differs, in fewer and fewer words."""
     said = ", ".join(differing)
-    cost = "" if isnan(loss.mean) else f"loss {loss.mean:.3f} nats"
-    short = f"{loss.mean:.2f} nats"
-    wordings = (
-        f"{name}: {', '.join(filter(None, (said, cost)))}",
-        f"{name}: {said or short}",
-        f"{name}: {short}",
-        name,
-    )
-    return wordings if cost or said else (name,)
+    if isnan(loss.mean):
+        return f"{name}: {said}" if said else name, name
+    short = f"{name}: {loss.mean:.2f} nats"
+    long = f"{name}: loss {loss.mean:.3f} nats"
+    return (f"{long}, {said}", f"{short}, {said}", short) if said else (long, short)
 
 
 def loss_sentence(comparison: Comparison) -> str:

@@ -323,7 +323,8 @@ def test_another_model_is_put_beside_by_its_folder(
     own = by_itself(other, TEXT, Look(0, 1), Conditions())
     assert comparison.weights_b == pytest.approx(own.focus.weights, abs=1e-6)
     assert whole.reading.info.name == "small"
-    assert panel.matrices[1]._titles[0].startswith("B: other, L0 H1, loss ")
+    assert panel.matrices[1]._titles[0].startswith("B: loss ")
+    assert panel.matrices[1]._titles[0].endswith(" nats, other, L0 H1")
     assert "B is other, layer 0, head 1, causal mask." in panel.accessibleDescription()
     monkeypatch.setattr("gui.widgets.compare_fields.ask_for_folder", lambda _parent: None)
     choose(panel.fields.model_choice, "Folder…")
