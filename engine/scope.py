@@ -40,6 +40,10 @@ class Scope:
         self._latest: tuple[Floats, Sampling, Stages] | None = None
         self._float32: Transformer | None = None  # the same model, while it is compared with
 
+    def beside(self) -> "Scope":
+        """Another scope on the same model, with a text and a cache of its own."""
+        return Scope(Loaded(self._run.model, self._tokenizer, self.info))
+
     # Text
 
     def edit(self, text: str, cancelled: Cancelled = never) -> Reading:
@@ -50,6 +54,18 @@ class Scope:
             token_ids=tuple(token_ids),
             tokens=tuple(map(self._tokenizer.token_bytes, token_ids)),
             n_prompt=len(token_ids),
+        )
+        return self._read(document, cancelled)
+
+    def follow(self, reading: Reading, cancelled: Cancelled = never) -> Reading:
+        """Read the very tokens that a reading of the same vocabulary shows."""
+        shown = slice(reading.n_fallen, reading.cursor)
+        tokens = reading.document.tokens[shown]
+        document = Document(
+            text=self._tokenizer.decode(reading.document.token_ids[shown]),
+            token_ids=reading.document.token_ids[shown],
+            tokens=tokens,
+            n_prompt=len(tokens),
         )
         return self._read(document, cancelled)
 

@@ -444,8 +444,9 @@ COMMANDS: tuple[Command, ...] = (
     Command(
         "head_alone",
         "View",
-        "One head alone",
-        "Give one head the room of the panels around it, and again to bring them back.",
+        "The middle alone",
+        "Give one head, or two runs that are compared, the room of the panels around them; "
+        "again to bring those back.",
         ("F9",),
     ),
     Command("full_screen", "View", "Full screen", "Use the whole screen.", ("F11",)),

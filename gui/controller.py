@@ -16,7 +16,7 @@ from engine.cancelling import Cancelled
 from engine.errors import CancelledError, ConfigError, ContextFullError, EngineError
 from engine.reading import CacheCheck, Look, Reading
 from engine.readouts import ROLE_THRESHOLD, Role
-from gui import wishes
+from gui import comparing, wishes
 from gui.messages import Messages
 from gui.state import (
     OpenedCell,
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 # Jobs that go on from wherever the text stands; those before them must be done first.
 _RELATIVE = frozenset({"step", "back"})
 # Questions on what is shown: anything that changes it makes them void.
-_CHECK = frozenset({"check", "cell", "lens", "residual", "consequence", "code"})
+_CHECK = frozenset({"check", "cell", "lens", "residual", "consequence", "code", comparing.KIND})
 _IDLE = frozenset({"check"})  # what is under way while nobody has asked for anything
 _EDIT = _CHECK | {"edit", "step", "back", "go"}
 _SETTLE_MS = 250  # how long nothing must happen before the full pass is worth its time
@@ -100,6 +100,10 @@ class Controller(QObject):
         self._asked_conditions = store.state.mask.conditions
         self._asked_formats = store.state.formats
         self._asked_path: Path | None = None
+        asking = comparing.Asking(
+            self._ask_aside, self._awaits, self._awaits_more_than, self._settle
+        )
+        self._comparing = comparing.Comparing(store, messages, asking)
         self._opening.connect(self._show_opening)
         engine.answered.connect(self._on_answer)
         engine.failed.connect(self._on_failure)
@@ -189,6 +193,14 @@ class Controller(QObject):
     def _(self, wish: wishes.WantCode) -> None:
         self._store.update(wants_code=wish.wanted)
         self._open_code()
+
+    @fulfil.register
+    def _(self, wish: wishes.WantComparison) -> None:
+        self._comparing.want(wanted=wish.wanted)
+
+    @fulfil.register
+    def _(self, wish: wishes.Compare) -> None:
+        self._comparing.change(wish.changes)
 
     @fulfil.register
     def _(self, wish: wishes.Follow) -> None:
@@ -403,8 +415,10 @@ class Controller(QObject):
 
         return work_on_scope
 
-    def _submit(self, job: Job, show: Callable[[Any], None]) -> None:
-        self._tickets[self._engine.submit(job)] = job.kind, show
+    def _submit(self, job: Job, show: Callable[[Any], None]) -> int:
+        number = self._engine.submit(job)
+        self._tickets[number] = job.kind, show
+        return number
 
     def _show_step(self, reading: Reading) -> None:
         # An edit makes earlier steps void, so the text of a step is never older than the editor's.
@@ -428,6 +442,7 @@ class Controller(QObject):
         self._open_residual()
         self._open_consequence()
         self._open_code()
+        self._comparing.open()
         state = self._store.state
         if self._tickets or state.playing:
             return
@@ -451,6 +466,10 @@ class Controller(QObject):
             _CHECK,
         )
 
+    def _awaits(self, number: int) -> bool:
+        """Whether the answer to that job may still come."""
+        return number in self._tickets
+
     def _awaits_more_than(self, kinds: frozenset[str]) -> bool:
         return any(kind not in kinds for kind, _show in self._tickets.values())
 
@@ -460,10 +479,13 @@ class Controller(QObject):
         work: Callable[["Scope", Cancelled], _Answer],
         show: Callable[[Any], None],
         replaces: frozenset[str] = _IDLE,
-    ) -> None:
-        """Ask what changes nothing that is shown, before the cached pass is compared."""
+    ) -> int:
+        """Ask what changes nothing that is shown, before the cached pass is compared.
+
+        Returns the job's number, for `_awaits`.
+        """
         self._check_soon.stop()
-        self._submit(Job(kind, self._on_scope(work), replaces), show)
+        return self._submit(Job(kind, self._on_scope(work), replaces), show)
 
     def _show_cell(self, opened: OpenedCell) -> None:
         state = self._store.state

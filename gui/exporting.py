@@ -3,7 +3,7 @@
 import re
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from PySide6.QtCore import QObject, Signal
@@ -63,6 +63,7 @@ class Exporting(QObject):
             self._messages.warning(f"{panel.title} shows nothing yet that could be exported.")
             return
         stamp = stamp_of(reading, panel.title)
+        stamp = replace(stamp, facts={**stamp.facts, **panel.more_facts(view)})
         tables = panel.numbers(view) if reading.n_tokens else ()
         kinds = {suffix: title for suffix, (title, _make) in _PICTURES.items()}
         if tables:

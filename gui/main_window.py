@@ -17,6 +17,7 @@ from PySide6.QtWidgets import (
     QMainWindow,
     QMenu,
     QMessageBox,
+    QTabWidget,
     QToolBar,
     QToolButton,
     QVBoxLayout,
@@ -87,6 +88,10 @@ class MainWindow(QMainWindow):
         self._center.setContentsMargins(0, 0, 0, 0)
         self._center.addWidget(self.message_bar)
         self._center.addWidget(self._welcome, 1)
+        self._centered = QTabWidget(self)  # the center's panels, once there are any
+        self._centered.setTabPosition(QTabWidget.TabPosition.South)  # where those of docks are
+        self._centered.setDocumentMode(True)
+        self._centered.hide()
         center = QWidget()
         center.setLayout(self._center)
         self.setCentralWidget(center)
@@ -120,9 +125,9 @@ class MainWindow(QMainWindow):
     ) -> None:
         """Put the panels into their places and make menus and toolbar from the commands.
 
-        A place is "center", or an edge and how the panel joins the one before it there: "tab",
-        "beside" or "below". "bare" panels have no title, which leaves more room for pictures;
-        "low tab" is a tab in a low window and below in a tall one.
+        A place is "center", whose panels are tabs, or an edge and how the panel joins the one
+        before it there: "tab", "beside" or "below". "bare" panels have no title, which leaves more
+        room for pictures; "low tab" is a tab in a low window and below in a tall one.
         """
         self._make_actions(commands)
         self._fill_models(models)
@@ -135,14 +140,16 @@ class MainWindow(QMainWindow):
             self._panels.append(panel)
             edge, *how = place.split()
             if edge == "center":
-                self._center.replaceWidget(self._welcome, panel)
-                self._welcome.hide()
+                self._centered.addTab(panel, panel.tab or panel.title)
                 continue
             dock = self._make_dock(panel)
             if "bare" in how:
                 dock.setTitleBarWidget(QWidget(dock))
             self._join(dock, last.get(edge), edge, how)
             last[edge] = dock
+        self._center.replaceWidget(self._welcome, self._centered)
+        self._welcome.hide()
+        self._centered.show()
         self._raise_first_tabs(panels)
         app = QApplication.instance()
         if isinstance(app, QApplication):
@@ -199,7 +206,8 @@ class MainWindow(QMainWindow):
 
     def _raise_first_tabs(self, panels: Sequence[tuple["Panel", str]]) -> None:
         for (panel, place), (_next, next_place) in pairwise(panels):
-            if next_place.endswith("tab") and not place.endswith("tab"):
+            is_first = next_place.endswith("tab") and not place.endswith("tab")
+            if is_first and not next_place.startswith("center"):
                 self._docks[panel.name].raise_()
 
     def _make_actions(self, commands: Sequence["Command"]) -> None:
@@ -318,6 +326,8 @@ class MainWindow(QMainWindow):
                 self._bring_back()
             self._docks[name].show()
             self._docks[name].raise_()
+        else:
+            self._centered.setCurrentWidget(panel)
         takers = [panel, *panel.findChildren(QWidget)]
         for taker in takers:
             if taker.focusProxy() or taker.focusPolicy() != Qt.FocusPolicy.NoFocus:
@@ -330,7 +340,7 @@ class MainWindow(QMainWindow):
         panel = self._panel_in_use
         if panel is not None and panel.is_seen:
             return panel
-        return next((each for each in self._panels if each.name not in self._docks), None)
+        return next((each for each in self._panels if each is self._centered.currentWidget()), None)
 
     def _note_panel_in_use(self, _before: QWidget | None, now: QWidget | None) -> None:
         for panel in self._panels:

@@ -7,6 +7,7 @@ from PySide6.QtCore import QObject, Signal
 
 from engine.cell import CellArithmetic
 from engine.code_lines import EngineCode
+from engine.comparison import Comparison, Wanted
 from engine.conditions import Conditions
 from engine.formats import Consequence, FormatChoice
 from engine.lens import Lens
@@ -14,6 +15,7 @@ from engine.reading import CacheCheck, Reading
 from engine.readouts import Role
 from engine.residual import Attribution, Stream, next_token, top_token
 from engine.sampling import Sampling
+from gui.compare_choice import CompareChoice
 from gui.theme import LIGHT, Theme
 
 Scale = Literal["linear", "log", "row"]
@@ -140,6 +142,26 @@ class OpenedCode:
         return reading.focus.layer, reading.focus.head, reading.position
 
 
+@dataclass(frozen=True, eq=False)
+class OpenedComparison:
+    """A second run beside the one on screen, and the reading and choice that it was asked for."""
+
+    reading: Reading
+    wanted: Wanted
+    comparison: Comparison | None  # where there is an obstacle, of an earlier choice
+    obstacle: str = ""  # why there is no newer one
+
+    def answers(self, reading: Reading, wanted: Wanted) -> bool:
+        """Whether it is the comparison of this head of this reading with what is wanted."""
+        mine, focus = self.reading, reading.focus
+        return (
+            self.wanted == wanted
+            and (mine.focus.layer, mine.focus.head) == (focus.layer, focus.head)
+            and mine.position == reading.position
+            and _what_was_read(mine) == _what_was_read(reading)
+        )
+
+
 def _what_was_read(reading: Reading) -> tuple[object, ...]:
     """The same tokens, read in the same way by the same model, compare equal."""
     seen = slice(reading.n_fallen, reading.cursor + 1)  # and the token that follows
@@ -172,6 +194,9 @@ class State:
     consequence: OpenedConsequence | None = None
     wants_code: bool = False  # whether somebody looks at the engine's lines
     code: OpenedCode | None = None
+    compare: CompareChoice = field(default_factory=CompareChoice)
+    wants_comparison: bool = False  # whether somebody looks at a second run beside this one
+    comparison: OpenedComparison | None = None
     formats: FormatChoice = AUTOMATIC  # of the model that is open
     followed: Followed = "next"  # the token whose logit is taken apart
     pointed: tuple[int, int] | None = None  # the query and key under the mouse, in one head

@@ -5,8 +5,10 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.alignment import ABSENT
 from engine.cell import CellArithmetic
 from engine.code_lines import EngineCode
+from engine.comparison import Comparison, seen_tokens
 from engine.conditions import Conditions
 from engine.formats import Consequence
 from engine.lens import Lens
@@ -320,6 +322,57 @@ def pass_tables(reading: Reading) -> tuple[Table, ...]:
         "reason": [each.reason for each in stats],
     }
     return (Table("passes", columns),)
+
+
+def comparison_tables(comparison: Comparison) -> tuple[Table, ...]:
+    """Both runs along their slots; nan where there is no weight, no difference or no token."""
+    slots = np.arange(len(comparison))
+    keys = [f"on slot {slot}" for slot in slots]
+    there = [
+        (places != ABSENT)[:, None] & (places != ABSENT)
+        for places in (comparison.alignment.a, comparison.alignment.b)
+    ]
+    squares = {
+        "weight_a": np.where(there[0], comparison.weights_a, np.float32(_NOTHING)),
+        "weight_b": np.where(there[1], comparison.weights_b, np.float32(_NOTHING)),
+        "difference": np.where(comparison.exists, comparison.difference, np.float32(_NOTHING)),
+    }
+    axis: dict[str, Column] = {"slot": slots}
+    losses = comparison.losses
+    for name, reading, places in (
+        ("a", comparison.a, comparison.alignment.a),
+        ("b", comparison.b, comparison.alignment.b),
+    ):
+        tokens, ids = seen_tokens(reading), reading.session.token_ids
+        axis[f"position_{name}"] = places
+        axis |= token_columns(
+            [ABSENT if at == ABSENT else int(ids[at]) for at in places.tolist()],
+            [b"" if at == ABSENT else tokens[at] for at in places.tolist()],
+            f"token_{name}",
+        )
+    cost: dict[str, Column] = {
+        "run": ["a", "b"],
+        "tokens": np.array([each.n_tokens for each in losses]),
+        "nats_per_token": np.array([each.mean for each in losses]),
+        "bits_per_token": np.array([each.bits_per_token for each in losses]),
+        "bits_per_character": np.array([each.bits_per_character for each in losses]),
+    }
+    tables = [Table("slots", axis), Table("loss", cost)]
+    for name, square in squares.items():
+        tables.append(Table(name, {"slot": slots, name: square}, {name: keys}))
+    following = comparison.next_tokens
+    if following is not None:
+        columns: dict[str, Column] = {
+            "id_a": following.id_a,
+            "id_b": following.id_b,
+            "token": [token.decode("utf-8", "backslashreplace") for token in following.tokens],
+            "token_hex": [token.hex() for token in following.tokens],
+            "probability_a": following.prob_a,
+            "probability_b": following.prob_b,
+            "difference": following.difference,
+        }
+        tables.append(Table("next_token", columns))
+    return tuple(tables)
 
 
 def mask_tables(losses: dict[Conditions, float]) -> tuple[Table, ...]:

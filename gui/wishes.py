@@ -43,38 +43,47 @@ class PointAt:
 
 
 @dataclass(frozen=True)
-class WantCell:
+class Want:
+    """Somebody looks at something that the engine works out only then, or no longer does."""
+
+    wanted: bool
+
+
+@dataclass(frozen=True)
+class WantCell(Want):
     """Somebody looks at the arithmetic of the selected weight, or no longer does."""
 
-    wanted: bool
-
 
 @dataclass(frozen=True)
-class WantLens:
+class WantLens(Want):
     """Somebody looks at what each layer would answer, or no longer does."""
 
-    wanted: bool
-
 
 @dataclass(frozen=True)
-class WantResidual:
+class WantResidual(Want):
     """Somebody looks at what was added to the residual, or no longer does."""
 
-    wanted: bool
-
 
 @dataclass(frozen=True)
-class WantConsequence:
+class WantConsequence(Want):
     """Somebody looks at what the number format does to the predictions, or no longer does."""
 
-    wanted: bool
+
+@dataclass(frozen=True)
+class WantCode(Want):
+    """Somebody looks at the engine's lines behind the selected row, or no longer does."""
 
 
 @dataclass(frozen=True)
-class WantCode:
-    """Somebody looks at the engine's lines behind the selected row, or no longer does."""
+class WantComparison(Want):
+    """Somebody looks at a second run beside the one on screen, or no longer does."""
 
-    wanted: bool
+
+@dataclass(frozen=True)
+class Compare:
+    """Change some fields of `CompareChoice`: in what the second run differs."""
+
+    changes: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -176,6 +185,8 @@ Wish = (
     | WantResidual
     | WantConsequence
     | WantCode
+    | WantComparison
+    | Compare
     | Follow
     | Step
     | StepBack

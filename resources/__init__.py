@@ -1,8 +1,22 @@
 """What ships beside the code: models, corpus, prompts. No heavy imports here."""
 
+from dataclasses import dataclass
 from pathlib import Path
 
 _HERE = Path(__file__).parent
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two runs to compare, as `prompts/pairs.toml` explains; None or "" is as on screen."""
+
+    title: str
+    a: str | None = None
+    b: str | None = None
+    way: str = "automatic"
+    mask: str = ""
+    window: int = 0
+    positions: bool = True
 
 
 def model_folders() -> list[Path]:
@@ -14,3 +28,11 @@ def model_folders() -> list[Path]:
 def default_prompt() -> str:
     """The text on screen at the very first start."""
     return (_HERE / "prompts" / "default.txt").read_text(encoding="utf-8")
+
+
+def pairs() -> tuple[Pair, ...]:
+    """The runs that are offered to be compared."""
+    import tomllib  # noqa: PLC0415 - after the first paint
+
+    data = tomllib.loads((_HERE / "prompts" / "pairs.toml").read_text(encoding="utf-8"))
+    return tuple(Pair(**row) for row in data["pair"])

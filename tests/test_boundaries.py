@@ -10,6 +10,8 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 TORCH_FREE = [
+    "engine.alignment",
+    "engine.comparison",
     "engine.conditions",
     "engine.config",
     "engine.document",

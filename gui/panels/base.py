@@ -18,8 +18,9 @@ from PySide6.QtWidgets import QMenu, QWidget
 
 from engine.reading import Reading
 from gui.numbers import Table
+from gui.stamp import Fact
 from gui.view import View
-from gui.wishes import WantCell, WantCode, WantConsequence, WantLens, WantResidual, Wish
+from gui.wishes import Want, Wish
 
 
 @dataclass(frozen=True)
@@ -108,6 +109,10 @@ class Panel(QWidget):
         """The reading that the panel's numbers are from."""
         return view.reading
 
+    def more_facts(self, view: View) -> dict[str, Fact]:  # noqa: ARG002 - as with numbers
+        """What must be known of what the panel shows besides that reading."""
+        return {}
+
     def numbers(self, view: View) -> tuple[Table, ...]:  # noqa: ARG002 - what a panel may tell
         """What the panel shows of a view, as numbers; nothing where it shows none."""
         return ()
@@ -145,7 +150,7 @@ class AskingPanel(Panel):
     Subclasses set `wants`, the wish that says whether it is seen.
     """
 
-    wants: ClassVar[type[WantCell | WantLens | WantResidual | WantConsequence | WantCode]]
+    wants: ClassVar[type[Want]]
 
     def __init__(self) -> None:
         super().__init__()

@@ -3,8 +3,8 @@
 from typing import ClassVar
 
 import numpy as np
-from PySide6.QtCore import QEvent, QObject, Qt
-from PySide6.QtGui import QKeyEvent, QResizeEvent
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QSplitter, QVBoxLayout
 
 from gui.numbers import Table
@@ -22,7 +22,6 @@ from gui.wishes import EditText, SelectPosition
 # The loss at which a chip has the full colour: about a guess among 3,000 tokens.
 _LOSS_CEILING = 8.0
 _LEAST_LINES = 2  # of the editor
-_STEP_KEYS = (Qt.Key.Key_PageUp, Qt.Key.Key_PageDown)
 
 
 class PromptPanel(Panel):
@@ -54,7 +53,6 @@ class PromptPanel(Panel):
         layout.addWidget(self._splitter, 1)
         layout.addWidget(self.replaced)
         self.setFocusProxy(self.editor)
-        self.editor.installEventFilter(self)
         self.editor.text_edited.connect(lambda text: self.wish(EditText(text)))
         self.strip.position_clicked.connect(lambda at: self.wish(SelectPosition(at)))
         self.copy_by_key(self.strip)
@@ -80,17 +78,6 @@ class PromptPanel(Panel):
 
     def _leave_shares(self) -> None:
         self._has_own_shares = False
-
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Leave Page Up and Page Down to the steps, as a lecturer's clicker sends them."""
-        if (
-            event.type() == QEvent.Type.ShortcutOverride
-            and isinstance(event, QKeyEvent)
-            and event.key() in _STEP_KEYS
-        ):
-            event.ignore()
-            return True
-        return super().eventFilter(watched, event)
 
     def numbers(self, view: View) -> tuple[Table, ...]:
         """The tokens of the text."""

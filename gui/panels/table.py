@@ -5,6 +5,7 @@ from gui.panels.cache import CachePanel
 from gui.panels.cell import CellPanel
 from gui.panels.checks import ChecksPanel
 from gui.panels.code import CodePanel
+from gui.panels.compare import ComparePanel
 from gui.panels.formats import FormatsPanel
 from gui.panels.head import HeadPanel
 from gui.panels.heads import HeadsPanel
@@ -32,4 +33,5 @@ PANELS: tuple[tuple[type[Panel], str], ...] = (
     (TimePanel, "bottom bare"),
     (ChecksPanel, "bottom beside bare"),
     (CodePanel, "left tab"),
+    (ComparePanel, "center tab"),
 )

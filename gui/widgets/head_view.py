@@ -125,14 +125,17 @@ class HeadView(QWidget):
             self._is_stale = is_stale
             self._mark_again()
 
+    def show_pointed(self, cell: Cell | None) -> None:
+        """Mark a cell as if the pointer were on it, without telling; None marks none."""
+        self._mark_hovered(cell if cell is not None and self._has(*cell) else None)
+
     def describe(self, query: int, key: int) -> str:
         """One cell as a sentence, with every digit of its weight."""
         who = f"query {query} {quoted(self._row_labels[query])}"
         whom = f"key {key} {quoted(self._column_labels[key])}"
-        weight = self._weights[query, key]
-        if not self._visible[query, key] and weight == 0:
+        if self._is_masked(query, key):
             return f"masked: {who} cannot see {whom}"
-        return f"{exact(weight)} = weight of {whom} for {who}"
+        return f"{self._told(query, key)} = weight of {whom} for {who}"
 
     def sizeHint(self) -> QSize:
         """A square with room for labels."""
@@ -288,11 +291,25 @@ class HeadView(QWidget):
         text = self.describe(query, key)
         if self._body.fits(text, self._header().width()):
             return text
-        weight = self._weights[query, key]
-        is_masked = not self._visible[query, key] and weight == 0
-        return f"{'masked' if is_masked else exact(weight)}: query {query} → key {key}"
+        return f"{self._told(query, key)}: query {query} → key {key}"
+
+    def _is_masked(self, query: int, key: int) -> bool:
+        return not self._visible[query, key] and bool(self._weights[query, key] == 0)
+
+    def _told(self, query: int, key: int) -> str:
+        """What a cell holds, with every digit."""
+        return "masked" if self._is_masked(query, key) else exact(self._weights[query, key])
 
     def _hover(self, cell: Cell | None) -> None:
+        if cell == self._hovered:
+            return
+        self._mark_hovered(cell)
+        if cell is None:
+            self.hover_left.emit()
+        else:
+            self.cell_hovered.emit(*cell)
+
+    def _mark_hovered(self, cell: Cell | None) -> None:
         if cell == self._hovered:
             return
         self._hovered = cell
@@ -301,10 +318,6 @@ class HeadView(QWidget):
             marked += place.toAlignedRect().adjusted(-1, -1, 1, 1)
         self.update(self._hover_region.united(marked))
         self._hover_region = marked
-        if cell is None:
-            self.hover_left.emit()
-        else:
-            self.cell_hovered.emit(*cell)
 
     def _is_labelled(self, rows: Sequence[str], columns: Sequence[str]) -> bool:
         return tuple(rows) == self._row_labels and tuple(columns) == self._column_labels

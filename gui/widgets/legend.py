@@ -12,6 +12,7 @@ from gui.widgets.lettering import CENTRE, LEFT, RIGHT, Lettering
 from gui.widgets.scales import WeightScale, sentence, ticks
 
 _LONGEST_BAR = 14  # in ems
+_SHORTEST_BAR = 3
 _COLUMN = 7.5
 
 
@@ -24,6 +25,7 @@ class Legend:
     leave_first_out: bool
     top: float
     not_finite: bool
+    hatched: str = "masked"  # what a hatched cell is
 
     def column_width(self, axis: Lettering) -> int:
         """Logical pixels of the upright form."""
@@ -39,7 +41,7 @@ class Legend:
         painter.setFont(axis.font)
         painter.setPen(QColor(theme.text))
         words = int(Qt.TextFlag.TextWordWrap | Qt.AlignmentFlag.AlignLeft)
-        text = sentence(self.scale, leave_first_out=self.leave_first_out, top=self.top)
+        text = self._sentence()
         needed = painter.boundingRect(place, words, text)
         painter.drawText(needed, words, text)
         marks = self._marks()
@@ -81,7 +83,7 @@ class Legend:
             self._draw_mark(painter, swatch, mark)
             painter.setPen(QColor(theme.text))
             right -= 2 * theme.unit
-        text = sentence(self.scale, leave_first_out=self.leave_first_out, top=self.top)
+        text = self._sentence()
         axis.draw(painter, QRectF(place.left(), place.top(), right - place.left(), line), text)
         width = min(2 * _LONGEST_BAR * axis.em, place.width())
         bar = QRectF(place.left(), place.top() + line + 2, width, line - theme.unit)
@@ -99,8 +101,54 @@ class Legend:
                 align = RIGHT
             axis.draw(painter, box, number, align)
 
+    def draw_line(self, painter: QPainter, axis: Lettering, place: QRectF) -> None:
+        """Draw it on one line: the name, the bar between its numbers, the marks if they fit."""
+        theme, line, gap = self.theme, axis.line, 1.5 * self.theme.unit
+        numbers = [number for _part, number in self._ends()]
+        marks, right, x = self._marks(), place.right(), place.left()
+
+        def write(text: str) -> None:
+            nonlocal x
+            wide = max(0.0, min(axis.width(text) + 1, right - x))
+            painter.setPen(QColor(theme.text))
+            axis.draw(painter, QRectF(x, place.top(), wide, line), text)
+            x += wide + gap
+
+        room = right - x - sum(axis.width(text) + 2 * gap for text in (self._sentence(), *numbers))
+        marked = sum(axis.width(text) + axis.em + 3 * gap for _mark, text in marks)
+        if room - marked < _SHORTEST_BAR * axis.em:
+            marks, marked = [], 0.0
+        parts = len(numbers) - 1
+        each = min(_LONGEST_BAR * axis.em, room - marked) / parts
+        write(self._sentence())
+        for part, number in enumerate(numbers):
+            write(number)
+            if part < parts and each > axis.em / 2:
+                bar = QRectF(x, place.top() + line * 0.2, each, line * 0.6)
+                low = QPointF(x - part * each, bar.top())
+                self._draw_bar(painter, bar, low, low + QPointF(parts * each, 0))
+                x = bar.right() + gap
+        for mark, text in marks:
+            self._draw_mark(painter, QRectF(x + gap, place.top() + 2, axis.em, line - 4), mark)
+            x += axis.em + 2 * gap
+            write(text)
+
+    def _ends(self) -> list[tuple[float, str]]:
+        """The numbers that are never left out."""
+        numbers = self._ticks()
+        return [numbers[0], numbers[-1]]
+
+    def _sentence(self) -> str:
+        return sentence(self.scale, leave_first_out=self.leave_first_out, top=self.top)
+
+    def _ticks(self) -> list[tuple[float, str]]:
+        return ticks(self.scale, self.top)
+
+    def _map(self) -> str:
+        return self.theme.weights_map
+
     def _marks(self) -> list[tuple[str, str]]:
-        marks = [("masked", "masked")]
+        marks = [("masked", self.hatched)]
         if self.leave_first_out:
             marks.append(("left out", "left out"))
         if self.not_finite:
@@ -108,11 +156,11 @@ class Legend:
         return marks
 
     def _ticks_that_fit(self, length: float, each: float) -> list[tuple[float, str]]:
-        numbers = ticks(self.scale, self.top)
-        return numbers if length / (len(numbers) - 1) >= each else [numbers[0], numbers[-1]]
+        numbers = self._ticks()
+        return numbers if length / (len(numbers) - 1) >= each else self._ends()
 
     def _draw_bar(self, painter: QPainter, box: QRectF, low: QPointF, high: QPointF) -> None:
-        table = lookup_table(self.theme.weights_map)
+        table = lookup_table(self._map())
         gradient = QLinearGradient(low, high)
         for at in np.linspace(0, 1, 33):
             gradient.setColorAt(float(at), QColor.fromRgb(int(table[round(at * 255)])))

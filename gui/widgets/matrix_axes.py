@@ -21,6 +21,7 @@ class Margins:
     labels_left: float
     labels_below: float
     gutter: float
+    names: float  # for what the axes are called; 0 where they are not named
 
 
 @dataclass(frozen=True)
@@ -107,10 +108,12 @@ class MatrixAxes:
         painter.resetTransform()
 
     def draw_frame(self, painter: QPainter) -> None:
-        """Draw the frame and the names of the axes."""
+        """Draw the frame, and the names of the axes if they are named."""
         theme, letters, room = self.theme, self.letters, self.room
         painter.setPen(QColor(theme.line))
         painter.drawRect(room.adjusted(-1, -1, 0, 0))
+        if not self.margins.names:
+            return
         painter.setPen(QColor(theme.text_dim))
         under = -self.columns.left + theme.unit
         name = QRectF(0, under, max(room.width(), letters.width(KEY_AXIS) + 2), letters.line)

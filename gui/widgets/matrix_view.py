@@ -18,7 +18,7 @@ from gui.widgets.legend import Legend, draw_left_out, hatch_period
 from gui.widgets.matrix_axes import Margins, MatrixAxes, label_room
 from gui.widgets.matrix_geometry import MatrixGeometry, whole
 from gui.widgets.pixels import Canvas, Spans, colour, packed, pool, strokes
-from gui.widgets.scales import MASKED, exact
+from gui.widgets.scales import MASKED
 
 _WHEEL_STEP = 120  # an eighth of a degree each, as Qt counts
 _ZOOM = 1.25
@@ -61,6 +61,8 @@ class MatrixView(HeadView):
     The wheel zooms around the pointer, dragging moves, a double click shows all again.
     """
 
+    _has_legend = True
+
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._places: _Places | None = None
@@ -70,6 +72,7 @@ class MatrixView(HeadView):
         self._ground: _Ground | None = None  # None: nothing on the canvas can be kept
         self._kept = _Kept(0, 0)
         self._widest = 0.0  # of the labels drawn
+        self._more_labels: Sequence[str] = ()  # of another matrix that must have the same places
         self._axes: MatrixAxes | None = None
         self._lit_axes: tuple[AxisLabels, ...] = ()  # rows and columns, for lit labels
         self._zoom: float | None = None  # device pixels a cell; None shows all
@@ -141,12 +144,11 @@ class MatrixView(HeadView):
 
     def _lay_out(self) -> None:
         known = self._kept.labels if self._ground is not None else 0
-        fresh = (*self._row_labels[known:], *self._column_labels[known:])
+        fresh = (*self._row_labels[known:], *self._column_labels[known:], *self._more_labels)
         self._widest = max(self._widest if known else 0.0, self._axis_bold.widest(fresh))
-        legend = self._legend()
-        upright, flat = self._placed(legend, upright=True), self._placed(legend, upright=False)
-        before = self._geometry
-        fitting = [(places, self._fitted(places.area)) for places in (upright, flat)]
+        legend, before = self._legend(), self._geometry
+        forms = [self._placed(legend, upright=upright) for upright in self._legend_forms()]
+        fitting = [(places, self._fitted(places.area)) for places in forms]
         places, self._geometry = max(fitting, key=lambda each: each[1].cell)
         if self._zoom is not None and self._zoom <= self._geometry.cell:
             self._zoom = None
@@ -167,6 +169,14 @@ class MatrixView(HeadView):
         )
         self._lit_axes = self._axes.lit(self._axis_bold)
 
+    def _legend_forms(self) -> tuple[bool, ...]:
+        """Whether upright, for each form that may be tried."""
+        return (True, False) if self._has_legend else (False,)
+
+    def _names_axes(self) -> bool:
+        """Whether there is room for what the axes are called."""
+        return True
+
     def _logical(self, g: MatrixGeometry) -> QRectF:
         ratio = self._canvas.ratio
         return QRectF(g.left / ratio, g.top / ratio, g.width / ratio, g.height / ratio)
@@ -179,11 +189,12 @@ class MatrixView(HeadView):
             label_room(axis, self._widest, 0.22 * width),
             label_room(axis, self._widest, 0.22 * height),
             2.0 * unit,
+            axis.line if self._names_axes() else 0.0,
         )
-        left = axis.line + unit + margins.labels_left + margins.gutter
-        bottom = margins.gutter + margins.labels_below + axis.line + 2 * unit
+        left = margins.names + unit + margins.labels_left + margins.gutter
+        bottom = margins.gutter + margins.labels_below + margins.names + 2 * unit
         legend_width = legend.column_width(axis) if upright else 0
-        legend_height = 0 if upright else legend.rows_height(axis) + unit
+        legend_height = 0 if upright or not self._has_legend else legend.rows_height(axis) + unit
         right = legend_width + 3 * unit if upright else unit
         area = (
             round(left * ratio),
@@ -312,11 +323,17 @@ class MatrixView(HeadView):
             is_bright = ground.red() * 0.3 + ground.green() * 0.59 + ground.blue() * 0.11 > 140
             painter.setPen(QColor("#000000" if is_bright else "#FFFFFF"))
             painter.drawText(
-                place, int(Qt.AlignmentFlag.AlignCenter), f"{self._weights[query, key]:.2f}"
+                place, int(Qt.AlignmentFlag.AlignCenter), self._rounded(self._weights[query, key])
             )
+
+    def _rounded(self, weight: np.float32) -> str:
+        """A weight as it is written into its cell."""
+        return f"{weight:.2f}"
 
     def _draw_legend(self, painter: QPainter, places: _Places) -> None:
         legend = self._legend()
+        if not self._has_legend:
+            return
         if places.is_legend_upright:
             legend.draw_column(painter, self._axis, places.legend)
         else:
@@ -385,16 +402,20 @@ class MatrixView(HeadView):
 
     def _number(self, query: int, key: int) -> tuple[QRectF, str]:
         """The box beside the cell, and the weight in it."""
-        weight = self._weights[query, key]
-        is_masked = not self._visible[query, key] and weight == 0
-        text = "masked" if is_masked else exact(weight)
+        text = self._told(query, key)
         unit, cell = self._theme.unit, self._cell_rect(query, key)
-        wide = len(text) * self._body_bold.width("m" if is_masked else "0")  # never seen before
+        is_number = any(map(str.isdigit, text))
+        wide = len(text) * self._body_bold.width("0" if is_number else "m")  # never seen before
         size = QSizeF(wide + 3 * unit, self._body_bold.line + unit)
         place = QRectF(QPointF(cell.right() + 2 * unit, 0), size)
         place.moveTop(cell.center().y() - size.height() / 2)
         if place.right() > self.width():
             place.moveRight(cell.left() - 2 * unit)
+        if place.left() < 0:  # no room on either side: above it, or below
+            place.moveLeft(max(0.0, min(cell.left(), self.width() - 1 - place.width())))
+            place.moveBottom(cell.top() - 2 * unit)
+            if place.top() < 0:
+                place.moveTop(cell.bottom() + 2 * unit)
         return place, text
 
     def _draw_number(self, painter: QPainter, query: int, key: int) -> None:

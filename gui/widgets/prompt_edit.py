@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from PySide6.QtCore import QLineF, QMimeData, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QLineF, QMimeData, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QColor,
+    QKeyEvent,
     QPainter,
     QPaintEvent,
     QPalette,
@@ -32,6 +33,7 @@ from gui.widgets.held_text import Places, difference, held, told
 
 PLACEHOLDER = "Type or paste a text: the model runs with every keystroke."
 _MOST_SHEETS = 256
+_STEP_KEYS = (Qt.Key.Key_PageUp, Qt.Key.Key_PageDown)
 
 
 class TokenState(IntEnum):
@@ -207,6 +209,17 @@ class PromptEdit(QPlainTextEdit):
             text = source.text().replace("\r\n", "\n").replace("\r", "\n")
             self.insertPlainText(held(text))
             self.ensureCursorVisible()
+
+    def event(self, event: QEvent) -> bool:
+        """Leave Page Up and Page Down to the steps, as a lecturer's clicker sends them."""
+        if (
+            event.type() == QEvent.Type.ShortcutOverride
+            and isinstance(event, QKeyEvent)
+            and event.key() in _STEP_KEYS
+        ):
+            event.ignore()
+            return True
+        return super().event(event)
 
     def canInsertFromMimeData(self, source: QMimeData) -> bool:
         """Whether there is any text to paste."""

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 WeightScale: TypeAlias = Literal["linear", "log", "row"]
 
 MASKED, LOWEST, HIGHEST, NOT_FINITE = 0, 1, 254, 255
+_SIZES = 127  # of a difference, for either sign
 LOG_FLOOR = 1e-4  # where the logarithmic scale begins
 
 SENTENCES: Mapping[WeightScale, str] = MappingProxyType(
@@ -123,6 +124,57 @@ def colour_table(colours: NDArray[np.uint32], masked: int, not_finite: int) -> N
     table[LOWEST : HIGHEST + 1] = colours[np.linspace(0, 255, HIGHEST).round().astype(np.intp)]
     table[MASKED], table[NOT_FINITE] = masked, not_finite
     return table
+
+
+LEAST_REACH = 0.01  # of a scale of differences: what is rounding looks like 0
+
+
+def difference_reach(differences: NDArray[np.float32]) -> float:
+    """The difference at both ends of the scale, a round number from LEAST_REACH to 1."""
+    finite = differences[np.isfinite(differences)]
+    return max(LEAST_REACH, round_top(float(np.abs(finite).max(initial=0)) or LEAST_REACH))
+
+
+def difference_levels(
+    differences: NDArray[np.float32], exists: NDArray[np.bool_], reach: float
+) -> NDArray[np.uint8]:
+    """The index of every difference [n, m], given the one at both ends of the scale.
+
+    Where there is none it is MASKED. From 1 on, indices are sizes in 127 steps, negative and
+    positive ones in turn, so that of several cells in one pixel the largest is seen.
+    """
+    finite = np.isfinite(differences)
+    known = np.where(finite, differences, np.float32(0))
+    size = np.clip(np.abs(known) / np.float32(reach), 0, 1) * np.float32(_SIZES - 1)
+    index = (LOWEST + 2 * size.round() + (known > 0)).astype(np.uint8)
+    index[~exists] = MASKED
+    index[~finite] = NOT_FINITE
+    return index
+
+
+def difference_table(
+    colours: NDArray[np.uint32], absent: int, not_finite: int
+) -> NDArray[np.uint32]:
+    """The colour of each such index [256], from a diverging map [256] and two colours."""
+    table = np.empty(256, np.uint32)
+    share = np.arange(_SIZES) / (_SIZES - 1)
+    for sign, first in ((-1, LOWEST), (1, LOWEST + 1)):
+        at = (127.5 * (1 + sign * share)).round().astype(np.intp)
+        table[first : HIGHEST + 1 : 2] = colours[at]
+    table[MASKED], table[NOT_FINITE] = absent, not_finite
+    return table
+
+
+def difference_ticks(reach: float) -> list[tuple[float, str]]:
+    """Where the legend of differences has a number, and the number."""
+    return [(part, signed(f"{(2 * part - 1) * reach:g}")) for part in (0, 0.25, 0.5, 0.75, 1)]
+
+
+def signed(number: str) -> str:
+    """A number with a real minus, or a plus where it is positive; 0 has no sign."""
+    if float(number) == 0:
+        return number.lstrip("-")
+    return f"−{number[1:]}" if number.startswith("-") else f"+{number}"
 
 
 def tone_table(colours: NDArray[np.uint32], scale: WeightScale, masked: int) -> NDArray[np.uint32]:

@@ -36,9 +36,9 @@ from engine.tokenizers import ByteBpe
 from gui.app import App
 from gui.command_line import Options
 from gui.panels.base import Panel
+from gui.panels.prompt import PromptPanel
 from gui.settings import Settings
 from gui.view import View, resolve
-from gui.widgets.prompt_edit import PromptEdit
 
 FRAME_MS = 1000 / 60
 ROUNDS = 25
@@ -109,7 +109,7 @@ def bench_keystroke(folder: Path) -> None:
     text = tokenizer_tokens.document.text
     # As many characters as 200 tokens take.
     spans = tokenizer_tokens.document.spans
-    (editor,) = app.window.findChildren(PromptEdit)
+    editor = app.window.findChild(PromptPanel).editor
     editor.selectAll()
     editor.insertPlainText(text[: int(spans[min(199, len(spans) - 1), 1])])
     until_idle(app)

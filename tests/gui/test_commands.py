@@ -291,6 +291,7 @@ def test_f11_fills_the_screen_and_leaves_it(whole: WholeWindow) -> None:
 def test_f9_gives_one_head_the_room_of_the_panels_around_it(whole: WholeWindow) -> None:
     """Again, or going to one of those, brings them back; what is kept at the end has them all."""
     head = whole.panel("head")
+    whole.window.go_to_panel("head")
     seen = {panel.name for panel in whole.window.findChildren(Panel) if panel.is_seen}
     room = head.width() * head.height()
     _geometry, layout = whole.window.save_layout()

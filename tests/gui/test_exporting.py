@@ -2,6 +2,7 @@
 
 import csv
 import gc
+import io
 import json
 import re
 import time
@@ -50,6 +51,7 @@ from gui.widgets.loss_rows import LossRows
 from gui.widgets.matrix_view import MatrixView
 from gui.widgets.token_strip import TokenStrip
 from gui.wishes import (
+    Compare,
     EditText,
     PointAt,
     SelectHead,
@@ -106,12 +108,21 @@ def export(
         if name in ready:
             wait_until(lambda: getattr(whole.state, name) is not None, name)
             whole.idle()
+        if name == "compare":
+            wait_until(lambda: _is_compared(whole), name)
         answer = (str(tmp_path / file) if file else "", chosen)
         monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: answer)
         whole.press("Ctrl+Shift+E", whole.window)
         return tmp_path / file
 
     return do
+
+
+def _is_compared(whole: WholeWindow) -> bool:
+    """Whether the comparison that is wanted now is there."""
+    opened, choice = whole.state.comparison, whole.state.compare
+    wanted = choice.wanted(whole.reading, whole.state.formats)
+    return opened is not None and opened.answers(whole.reading, wanted)
 
 
 def _csv(path: Path) -> tuple[dict[str, Any], dict[str, dict[str, list[str]]]]:
@@ -125,7 +136,7 @@ def _csv(path: Path) -> tuple[dict[str, Any], dict[str, dict[str, list[str]]]]:
     found: dict[str, dict[str, list[str]]] = {}
     for part in "\r\n".join(lines[n_facts:]).split("# table: ")[1:]:
         name, _end, body = part.partition("\r\n")
-        rows = [row for row in csv.reader(body.splitlines(keepends=True), strict=True) if row]
+        rows = [row for row in csv.reader(io.StringIO(body, newline=""), strict=True) if row]
         assert len({len(row) for row in rows}) == 1  # well-formed
         columns = zip(*rows[1:], strict=True) if rows[1:] else [()] * len(rows[0])
         found[json.loads(name)] = dict(zip(rows[0], map(list, columns), strict=True))
@@ -869,3 +880,41 @@ def test_a_value_on_one_line_is_printable_and_can_be_told_apart() -> None:
     assert one_line("a\\n\n\u2028\ud800é") == "a\\\\n\\n\\u2028\\ud800é"
     assert json.loads(f'"{one_line(TEXT).replace(chr(34), chr(92) + chr(34))}"') == TEXT
     assert one_line(1.5) == "1.5"
+
+
+def test_two_runs_are_exported_with_what_is_known_of_both(
+    whole: WholeWindow, export: Callable[..., Path]
+) -> None:
+    """Both squares to the last bit, nan where there is nothing, and B's facts beside A's."""
+    b = "be or"
+    whole.wish(Compare({"text": b, "way": "token", "differs": frozenset({"text"})}))
+    facts, read = _csv(export("compare", "a.csv"))
+    opened = whole.state.comparison
+    assert opened is not None
+    assert opened.comparison is not None
+    slots = opened.comparison.alignment
+    n_slots = len(slots)
+    assert (facts["text"], facts["b_text"]) == (TEXT, b)
+    assert facts["b_conditions"] == "causal mask"
+    assert facts["compared_by"] == "token"
+    assert [int(at) for at in read["slots"]["position_a"]] == slots.a.tolist()
+    assert [int(at) for at in read["slots"]["position_b"]] == slots.b.tolist()
+    for name, focus, places in (
+        ("weight_a", opened.comparison.a.focus, slots.a),
+        ("weight_b", opened.comparison.b.focus, slots.b),
+    ):
+        columns = [read[name][f"{name} on slot {slot}"] for slot in range(n_slots)]
+        square = np.array(columns, np.float32).T
+        here = places != -1
+        assert np.array_equal(square[np.ix_(here, here)], focus.weights)
+        assert np.isnan(square[~here]).all()
+        assert np.isnan(square[:, ~here]).all()
+    with np.load(export("compare", "a.npz"), allow_pickle=False) as arrays:
+        apart = arrays["difference.difference"]
+        assert np.array_equal(~np.isnan(apart), opened.comparison.exists)
+        both = arrays["weight_b.weight_b"] - arrays["weight_a.weight_a"]
+        assert np.array_equal(apart[opened.comparison.exists], both[opened.comparison.exists])
+        assert arrays["next_token.probability_a"].sum() == pytest.approx(1)
+        assert arrays["loss.run"].tolist() == ["a", "b"]
+        assert json.loads(str(arrays["stamp"]))["b_text"] == b
+    whole.wish(Compare({"text": None, "way": "automatic"}))

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from gui.theme import THEMES, lookup_table
+from gui.theme import THEMES, Theme, lookup_table
 from gui.widgets.scales import (
     MASKED,
     NOT_FINITE,
@@ -14,11 +14,16 @@ from gui.widgets.scales import (
     Extent,
     WeightScale,
     colour_table,
+    difference_levels,
+    difference_reach,
+    difference_table,
+    difference_ticks,
     exact,
     fraction,
     levels,
     round_top,
     sentence,
+    signed,
     ticks,
     tone_table,
 )
@@ -157,3 +162,72 @@ def test_the_legend_names_the_scale_and_its_numbers_lie_where_their_weights_do()
         for place, number in ticks(scale, top):
             value = np.array([float(number.removeprefix("≤ "))], np.float32)
             assert fraction(value, scale, top)[0] == pytest.approx(place, abs=1e-6)
+
+
+# Differences
+
+both = st.floats(-1, 1, width=32)
+
+
+def apart(*differences: float, reach: float = 1.0) -> NDArray[np.uint8]:
+    """The levels of differences that are all there."""
+    values = np.array([differences], np.float32)
+    return difference_levels(values, np.ones(values.shape, bool), reach)[0]
+
+
+@given(both, both)
+def test_of_two_differences_the_larger_one_has_the_larger_index(one: float, other: float) -> None:
+    """Whatever their signs, but for what 127 steps cannot tell apart."""
+    first, second = apart(one, other)
+    if abs(abs(one) - abs(other)) > 1 / 126:
+        assert (first > second) == (abs(one) > abs(other))
+    if abs(one) > 1 / 126:
+        assert apart(one)[0] != apart(-one)[0]
+
+
+@pytest.mark.parametrize("theme", THEMES.values(), ids=THEMES)
+def test_the_colour_of_a_difference_is_where_it_lies_on_the_map(theme: Theme) -> None:
+    """0 in the middle, the reach at either end, and whatever goes beyond there too."""
+    colours = lookup_table(theme.difference_map)
+    table = difference_table(colours, PINK, RED)
+    for share in np.linspace(-1, 1, 41):
+        (index,) = apart(0.5 * share, reach=0.5)
+        nearest = np.abs(np.arange(256) - 127.5 * (1 + share)).argsort()[:4]
+        assert table[index] in colours[nearest]
+    assert list(table[apart(-3, -1, 0, 1, 3)]) == [colours[at] for at in (0, 0, 128, 255, 255)]
+
+
+def test_no_difference_is_not_a_difference_of_0() -> None:
+    """It has the index that is hatched; what is no number has its own."""
+    values = np.array([[0, 0, np.nan]], np.float32)
+    there = np.array([[True, False, True]])
+    index = difference_levels(values, there, 1.0)[0]
+    assert index[1] == MASKED
+    assert index[0] not in {MASKED, NOT_FINITE}
+    assert index[2] == NOT_FINITE
+
+
+@pytest.mark.parametrize(
+    ("largest", "reach"), [(0, 0.01), (3e-8, 0.01), (0.011, 0.02), (-0.3, 0.5), (1, 1)]
+)
+def test_the_scale_of_differences_ends_at_a_round_number(largest: float, reach: float) -> None:
+    """But no earlier than 0.01, so that rounding is not drawn as if it were something."""
+    values = np.array([[0, largest, np.nan]], np.float32)
+    assert difference_reach(values) == reach
+
+
+def test_the_legend_of_differences_goes_from_minus_to_plus_with_0_between() -> None:
+    assert [text for _part, text in difference_ticks(0.5)] == [
+        "−0.5",
+        "−0.25",
+        "0",
+        "+0.25",
+        "+0.5",
+    ]
+    assert [part for part, _text in difference_ticks(0.5)] == [0, 0.25, 0.5, 0.75, 1]
+    assert [signed(text) for text in ("-0.000", "0", "1e-07", "-2")] == [
+        "0.000",
+        "0",
+        "+1e-07",
+        "−2",
+    ]

@@ -82,8 +82,10 @@ class WholeWindow:
         return self.child(PromptEdit)
 
     def child(self, kind: type[_Widget]) -> _Widget:
-        """The one widget of this kind."""
-        (widget,) = self.window.findChildren(kind)
+        """The one widget of this kind, but for those of the runs that are compared."""
+        compared = self.panel("compare")
+        found = self.window.findChildren(kind)
+        (widget,) = [each for each in found if not compared.isAncestorOf(each)]
         return widget
 
     def panel(self, name: str) -> Panel:
