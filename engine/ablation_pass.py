@@ -69,7 +69,7 @@ def read_intact(
 @torch.inference_mode()
 def intact_at(model: Transformer, text: IntactText, n_tokens: int, position: int) -> Intact:
     """What is told of the first tokens of a text with all heads on, and of one position."""
-    logits = _logits_at(model, torch.tensor(text.hidden), position)
+    logits = _logits_at(model, torch.tensor(text.hidden[position : position + 1]), 0)
     return Intact(position, text.loss[:n_tokens], np.asarray(frozen(logits)))
 
 

@@ -76,7 +76,7 @@ class KVCache:
             if old is None and self.length:
                 raise ValueError(f"the mixes of {self.length} positions were not stored.")
             if old is None or len(old) < end:
-                new = rows.new_empty(self.allocated_rows, rows.shape[-1])
+                new = self.k.new_empty(self.allocated_rows, rows.shape[-1])
                 if old is not None:
                     new[: self.length] = old[: self.length]
                 self._mixes[layer, head] = new

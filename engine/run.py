@@ -55,7 +55,18 @@ class Run:
         self._intact: IntactText | None = None  # the latest text that all heads have read
 
     def set_conditions(self, conditions: Conditions) -> None:
-        """Change what passes run under; if that differs, everything read so far is void."""
+        """Change what passes run under; if that differs, everything read so far is void.
+
+        Raises:
+            EngineError: a head is to be off that the model does not have.
+        """
+        n_layer, n_head = self.config.n_layer, self.config.n_head
+        for layer, head in conditions.heads_off:
+            if not (0 <= layer < n_layer and 0 <= head < n_head):
+                raise EngineError(
+                    f"there is no head {head} in a layer {layer} to be switched off; this model "
+                    f"has {n_layer} layers of {n_head} heads, counted from 0."
+                )
         if conditions != self.conditions:
             if len(self.session) and not self.conditions.heads_off:
                 self._intact = IntactText.of(self.session, self.conditions)

@@ -18,7 +18,7 @@ from engine.ablation import Effects, Head, divergence, log_probabilities
 from engine.ablation_pass import EffectSweep
 from engine.cancelling import Cancelled, never
 from engine.conditions import Conditions, OffBy
-from engine.errors import CancelledError, ConfigError
+from engine.errors import CancelledError, ConfigError, EngineError
 from engine.loading import Loaded
 from engine.model import Transformer
 from engine.reading import Look, ModelInfo
@@ -135,6 +135,14 @@ def test_an_unknown_replacement_is_refused_by_name() -> None:
     with pytest.raises(ConfigError) as caught:
         Conditions(off_by="noise")  # type: ignore[arg-type]
     assert str(caught.value) == "a head cannot be replaced by 'noise'; use one of zero, mean."
+
+
+def test_a_head_that_the_model_does_not_have_cannot_be_switched_off(tiny: Tiny) -> None:
+    run = tiny()
+    for head in ((2, 0), (0, 4), (-1, 0)):
+        with pytest.raises(EngineError, match=r"this model has 2 layers of 4 heads, counted"):
+            run.set_conditions(Conditions(heads_off=frozenset({head})))
+    assert run.conditions == Conditions()
 
 
 # The model
