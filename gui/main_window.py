@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from gui.view import View
 
 # Raised when panels are renamed or moved by us, so that an old layout does not hide new ones.
-_LAYOUT_VERSION = 3
+_LAYOUT_VERSION = 4
 _LOW = 850  # up to this height panels at the right share one place as tabs
 
 _MODEL_DOORS = ("library", "open", "open_file")  # commands that the model's button offers too

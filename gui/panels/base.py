@@ -19,7 +19,7 @@ from PySide6.QtWidgets import QMenu, QWidget
 from engine.reading import Reading
 from gui.numbers import Table
 from gui.view import View
-from gui.wishes import WantCell, WantConsequence, WantLens, WantResidual, Wish
+from gui.wishes import WantCell, WantConsequence, WantIntact, WantLens, WantResidual, Wish
 
 
 @dataclass(frozen=True)
@@ -116,6 +116,10 @@ class Panel(QWidget):
         """The numbers that are pointed at, or else selected, the most telling first."""
         return ()
 
+    def offers(self) -> tuple[tuple[str, Wish], ...]:
+        """What a right click offers to do, and the wish for it."""
+        return ()
+
     def copy_by_key(self, widget: QWidget) -> None:
         """Let the key for copying, pressed in a widget, copy the first of the figures."""
         shortcut = QShortcut(QKeySequence.StandardKey.Copy, widget)
@@ -123,9 +127,12 @@ class Panel(QWidget):
         shortcut.activated.connect(lambda: _copy_first(self.figures()))
 
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
-        """Offer to copy what is pointed at, and to export the panel."""
+        """Offer what can be done here, to copy what is pointed at, and to export the panel."""
         menu = QMenu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        for title, wish in self.offers():
+            menu.addAction(title).triggered.connect(lambda _on=False, wish=wish: self.wish(wish))
+        menu.addSeparator()
         for figure in self.figures():
             action = menu.addAction(f"Copy {figure.name}")
             action.triggered.connect(lambda _on=False, figure=figure: _copy_first((figure,)))
@@ -145,7 +152,7 @@ class AskingPanel(Panel):
     Subclasses set `wants`, the wish that says whether it is seen.
     """
 
-    wants: ClassVar[type[WantCell | WantLens | WantResidual | WantConsequence]]
+    wants: ClassVar[type[WantCell | WantLens | WantResidual | WantConsequence | WantIntact]]
 
     def __init__(self) -> None:
         super().__init__()
