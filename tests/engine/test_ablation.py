@@ -357,6 +357,7 @@ def test_each_heads_effect_is_that_of_running_the_model_without_it(
         Conditions(mask="window", window=3, sinks=1),
         Conditions(heads_off=frozenset({(0, 1), (1, 1)}), off_by="mean"),
         Conditions(positions=False),
+        Conditions(first_position=5),
     ],
 )
 def test_a_sweep_is_exactly_the_model_under_those_conditions(tiny: Tiny, base: Conditions) -> None:
