@@ -7,6 +7,7 @@ The textbook's four lines are `attend`. What differs from the textbook's:
 - A layer may see through a window of its own, and may bend large scores (`Scoring`).
 - Queries go in blocks, each against the keys up to its own end, so that most of the masked
   half of the square is never computed.
+- A head can be switched off: its mix is then replaced by zeros or by a mean (`Conditions`).
 - `attend` is a free function of q, k and v: the program shows a pattern by calling the very
   function that the pass called, and shows its lines as well.
 """
@@ -113,6 +114,20 @@ def attention_weights(q: Tensor, k: Tensor, start: int, scoring: Scoring) -> Ten
     return weights
 
 
+def mean_mixes(mixes: Tensor, start: int, scoring: Scoring) -> Tensor:
+    """Means over the positions that each query sees: [..., H, T, D] from mixes [..., H, S, D].
+
+    The queries are those at the positions from `start` on; each sees at least itself.
+    """
+    means = []
+    for rows, n_keys in query_blocks(start, mixes.shape[-2] - start, scoring.conditions):
+        query = torch.arange(start + rows.start, start + rows.stop, device=mixes.device)[:, None]
+        key = torch.arange(n_keys, device=mixes.device)
+        seen = scoring.visible(query, key).to(mixes)  # [rows, keys], 0 or 1
+        means.append(seen / seen.sum(dim=-1, keepdim=True) @ mixes[..., :n_keys, :])
+    return torch.cat(means, dim=-2)
+
+
 class Attention(nn.Module):
     """One layer's attention; its q, k and v come out of one joined matrix, in that order."""
 
@@ -162,10 +177,19 @@ class Attention(nn.Module):
                 record.keep_weights(self.layer, rows, weights)
             mixes.append(mix)
         mix = torch.cat(mixes, dim=-2)  # [..., H, T, D]
-        for layer, head in scoring.conditions.heads_off:
-            if layer == self.layer:
-                mix[..., head, :, :] = 0
+        if off := scoring.conditions.off_in(self.layer):
+            mix[..., off, :, :] = self._instead(mix[..., off, :, :], off, start, scoring, kv_cache)
         return torch.as_tensor(self.output(mix.transpose(-2, -3).flatten(-2)))
+
+    def _instead(
+        self, mix: Tensor, off: list[int], start: int, scoring: Scoring, kv_cache: KVCache | None
+    ) -> Tensor:
+        """What stands in place of the mixes [..., off, T, D] of heads that are off."""
+        if scoring.conditions.off_by == "zero":
+            return torch.zeros_like(mix)
+        if kv_cache is not None:
+            mix = kv_cache.write_mixes(self.layer, off, mix)  # [off, S, D]
+        return mean_mixes(mix, start, scoring)
 
     def _normed(self, x: Tensor, norm: nn.Module) -> Tensor:
         """The same q or k [..., H or G, T, D], normed head by head or all heads as one row."""

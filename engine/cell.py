@@ -65,10 +65,15 @@ class CellArithmetic:
     visible: Bools  # [S], what the mask lets the query see
     shown: Floats  # the row of weights on screen [S]
     output: Floats  # [C, D], the head's columns of W_O
-    is_off: bool  # whether the pass took 0 for this head's mix
+    instead: Floats | None  # [D], what the pass took in place of the mix; None: the head is on
     hidden: Floats  # [C], the final hidden state at the query
 
     TOLERANCE = 1e-5
+
+    @property
+    def is_off(self) -> bool:
+        """Whether the head is switched off."""
+        return self.instead is not None
 
     # Score
 
@@ -181,12 +186,12 @@ class CellArithmetic:
 
     @cached_property
     def contribution(self) -> Doubles:
-        """W_O's columns of this head · mix [C]: what is added to the residual (0 if off).
+        """W_O's columns of this head · mix [C], or what stands in its place: what is added.
 
         W_O's bias, where there is one, is added once for all heads together and not here; and a
         model that norms what attention puts out norms the sum of all heads.
         """
-        mix = np.zeros_like(self.mix) if self.is_off else self.mix
+        mix = self.mix if self.instead is None else self.instead.astype(np.float64)
         return self.output.astype(np.float64) @ mix
 
     @cached_property
@@ -206,10 +211,13 @@ class CellArithmetic:
         return self
 
 
-def cell_arithmetic(reading: Reading, key: int | None, weights: HeadWeights) -> CellArithmetic:
+def cell_arithmetic(
+    reading: Reading, key: int | None, weights: HeadWeights, instead: Floats | None = None
+) -> CellArithmetic:
     """The weight of the reading's query on a key, in the head in focus; the text is not empty.
 
     Without a key it is the one with the row's largest weight; one beyond the text is its last.
+    `instead` [D] stands in place of the mix of a head that is off.
     """
     session, focus, conditions = reading.session, reading.focus, reading.conditions
     config, layer, query = reading.info.config, focus.layer, reading.position
@@ -239,7 +247,7 @@ def cell_arithmetic(reading: Reading, key: int | None, weights: HeadWeights) -> 
         visible=focus.visible[query],
         shown=shown,
         output=weights.output,
-        is_off=(layer, focus.head) in conditions.heads_off,
+        instead=instead,
         hidden=session.hidden(query),
     ).work_out()
 

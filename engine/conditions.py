@@ -6,6 +6,7 @@ from typing import Any, Literal, get_args
 from engine.errors import ConfigError
 
 Mask = Literal["causal", "window", "none"]
+OffBy = Literal["zero", "mean"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,15 +18,26 @@ class Conditions:
     otherwise, so that two equal conditions compare equal. The text stands at the positions from
     `first_position` on; nothing stands before it.
 
+    A head that is off still looks where it looks, but what it mixed is replaced (`off_by`, which
+    is "zero" as long as no head is off):
+
+    - "zero": by zeros (Michel et al. 2019).
+    - "mean": by the mean of that head's own mixes at all positions that the query may see, its own
+      included: the first t + 1 of the text under the causal mask, all of it with the mask off,
+      those inside the window under a window, the layer's own or the mask's. Wang et al. 2022 take
+      the mean over other texts; here it is the text itself, and nothing that is hidden from the
+      query, so that old rows stay true when the text grows.
+
     Raises:
-        ConfigError: the mask is unknown, the window is smaller than 1, or the first position is
-            negative.
+        ConfigError: the mask or the replacement is unknown, the window is smaller than 1, or the
+            first position is negative.
     """
 
     mask: Mask = "causal"
     window: int = 0
     sinks: int = 0
-    heads_off: frozenset[tuple[int, int]] = frozenset()
+    heads_off: frozenset[tuple[int, int]] = frozenset()  # layer, head
+    off_by: OffBy = "zero"
     positions: bool = True
     first_position: int = 0
 
@@ -38,6 +50,13 @@ class Conditions:
             raise ConfigError(
                 f"the mask {self.mask!r} is unknown; use one of {', '.join(get_args(Mask))}."
             )
+        if self.off_by not in get_args(OffBy):
+            raise ConfigError(
+                f"a head cannot be replaced by {self.off_by!r}; use one of "
+                f"{', '.join(get_args(OffBy))}."
+            )
+        if not self.heads_off:
+            object.__setattr__(self, "off_by", "zero")
         if self.mask != "window":
             object.__setattr__(self, "window", 0)
             object.__setattr__(self, "sinks", 0)
@@ -51,6 +70,10 @@ class Conditions:
     def append_only(self) -> bool:
         """Whether rows that were computed stay true when the text grows."""
         return self.mask != "none"
+
+    def off_in(self, layer: int) -> list[int]:
+        """Which heads of a layer are off, in order."""
+        return sorted(head for at, head in self.heads_off if at == layer)
 
     def visible(self, query: Any, key: Any, window: int = 0) -> Any:  # noqa: ANN401 - numpy or torch
         """Which keys may be seen: boolean, the broadcast shape of the two position arrays.

@@ -1,5 +1,7 @@
 """The KV cache: keys and values of every position so far, for all layers, in two tensors."""
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -19,6 +21,9 @@ class KVCache:
     A pass writes each layer's new rows behind the length and reads everything up to its own
     end; `advance` then makes them part of the cache. A pass that is given up half-way leaves
     the length where it was, so nothing has to be undone.
+
+    Where heads are replaced by the mean of their mixes, those are kept beside the rows
+    (`write_mixes`). No model needs them to go on, so they are not counted in the bytes.
     """
 
     def __init__(
@@ -32,6 +37,7 @@ class KVCache:
         shape = (config.n_layer, config.n_kv_head, rows, config.head_dim)
         self.k = torch.empty(shape, dtype=dtype, device=device)
         self.v = torch.empty(shape, dtype=dtype, device=device)
+        self._mixes: dict[tuple[int, int], Tensor] = {}  # [rows, D] of a layer's head
         self.length = 0
 
     @property
@@ -56,6 +62,27 @@ class KVCache:
         self.v[layer, :, self.length : end] = v
         return self.k[layer, :, :end], self.v[layer, :, :end]
 
+    def write_mixes(self, layer: int, heads: Sequence[int], mixes: Tensor) -> Tensor:
+        """Store the new rows [h, T, D] of some heads' mixes; return all of them [h, S, D].
+
+        To be called after `write`, which makes room.
+
+        Raises:
+            ValueError: the cache holds rows whose mixes were not stored.
+        """
+        end = self.length + mixes.shape[-2]
+        for head, rows in zip(heads, mixes, strict=True):
+            old = self._mixes.get((layer, head))
+            if old is None and self.length:
+                raise ValueError(f"the mixes of {self.length} positions were not stored.")
+            if old is None or len(old) < end:
+                new = self.k.new_empty(self.allocated_rows, rows.shape[-1])
+                if old is not None:
+                    new[: self.length] = old[: self.length]
+                self._mixes[layer, head] = new
+            self._mixes[layer, head][self.length : end] = rows
+        return torch.stack([self._mixes[layer, head][:end] for head in heads])
+
     def _grow(self, end: int) -> None:
         """Make room for `end` rows; the first layer of a pass does it for all."""
         rows = min(self._capacity, max(end, 2 * self.allocated_rows))
@@ -72,6 +99,8 @@ class KVCache:
     def rewind(self, length: int) -> None:
         """Forget everything from position `length` on; the memory is kept for what follows."""
         self.length = min(self.length, length)
+        if not self.length:
+            self._mixes.clear()
 
     @property
     def used_bytes(self) -> int:

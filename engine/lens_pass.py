@@ -10,6 +10,7 @@ from engine.errors import CancelledError
 from engine.kv_cache import KVCache
 from engine.lens import Lens
 from engine.model import Transformer
+from engine.recorded_heads import head_mixes
 from engine.recorder import frozen
 from engine.session import Session
 
@@ -102,16 +103,23 @@ def read_lens(
     follows = torch.ones(len(target), dtype=torch.bool)
     follows[-1] = next_id is not None
     recorder = LensRecorder(model, target, shown, cancelled)
-    kv_cache = _cache_of(model, session, start) if start else None
+    kv_cache = _cache_of(model, session, start, conditions) if start else None
     model.hidden(token_ids, kv_cache, conditions, recorder, cancelled)
     return recorder.lens(follows)
 
 
-def _cache_of(model: Transformer, session: Session, n_tokens: int) -> KVCache:
+def _cache_of(
+    model: Transformer, session: Session, n_tokens: int, conditions: Conditions
+) -> KVCache:
     """A cache that holds the first keys and values of a session."""
+    known = session.truncate(n_tokens)
     kv_cache = KVCache(model.config, device=model.device)
     for layer in range(model.config.n_layer):
-        k, v = (torch.tensor(rows[:, :n_tokens]) for rows in (session.k(layer), session.v(layer)))
-        kv_cache.write(layer, k, v)
+        kv_cache.write(layer, torch.tensor(known.k(layer)), torch.tensor(known.v(layer)))
+        off = conditions.off_in(layer)
+        if off and conditions.off_by == "mean":
+            scoring = model.scoring(layer, conditions)
+            mixes = torch.stack([head_mixes(known, layer, head, scoring) for head in off])
+            kv_cache.write_mixes(layer, off, mixes)
     kv_cache.advance(n_tokens)
     return kv_cache

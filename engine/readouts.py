@@ -34,6 +34,13 @@ from engine.trace import (
 Floats = NDArray[np.float32]
 Role = Literal["previous token", "first token", "same token", "induction", "entropy"]
 ROLES: tuple[Role, ...] = get_args(Role)
+ROLE_FORMULAS: dict[Role, str] = {
+    "previous token": "mean over queries t ≥ 1 of the weight on key t − 1",
+    "first token": "mean over queries t ≥ 1 of the weight on key 0",
+    "same token": "mean over queries whose token stood before of Σ weight on its earlier places",
+    "induction": "mean over queries whose token stood before of Σ weight right after those places",
+    "entropy": "mean over queries of −Σ w · ln w, in nats: 0 looks at one key, ln n at n alike",
+}
 
 # A role names a head only when it takes at least this share of the weight.
 ROLE_THRESHOLD = 0.4
@@ -59,6 +66,21 @@ class HeadRoles:
     def name(self, layer: int, head: int) -> Role | None:
         """One head's strongest role, or None."""
         return self.names[layer][head]
+
+
+CARRIED = 0.9
+
+
+def n_carrying(weights: Floats, share: float = CARRIED) -> NDArray[np.int64]:
+    """The least number of keys that together carry a share of each row's weight [...].
+
+    `weights` [..., S] are rows that sum to 1; a sum that reaches the share up to rounding (1e-6)
+    has reached it.
+    """
+    largest_first = -np.sort(-weights.astype(np.float64), axis=-1)
+    falls_short = np.cumsum(largest_first, axis=-1) < share - 1e-6
+    n_keys: NDArray[np.int64] = falls_short.sum(axis=-1) + 1
+    return n_keys
 
 
 def head_roles(session: Session) -> HeadRoles:

@@ -17,6 +17,7 @@ from engine.cancelling import Cancelled, never
 from engine.conditions import Conditions
 from engine.errors import CancelledError
 from engine.model import Block, Transformer
+from engine.recorded_heads import mix_instead
 from engine.recorder import frozen
 from engine.residual import Added, FinalNorm, Stream
 from engine.session import Session
@@ -99,11 +100,11 @@ def _mixes(
     for layer in range(model.config.n_layer):
         q = torch.tensor(trace.q[layer][:, row : row + 1], device=model.device)  # [H, 1, D]
         k, v = (torch.from_numpy(rows[layer]).to(q.device) for rows in (keys, values))  # [G, S, D]
-        _weights, mixed = attend(q, k, v, position, model.scoring(layer, conditions))
+        scoring = model.scoring(layer, conditions)
+        _weights, mixed = attend(q, k, v, position, scoring)
         mix = mixed[:, 0]
-        for off_layer, head in conditions.heads_off:
-            if off_layer == layer:
-                mix[head] = 0
+        for head in conditions.off_in(layer):
+            mix[head] = mix_instead(session, layer, head, position, scoring)
         yield mix
 
 

@@ -2,22 +2,26 @@
 
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from engine.ablation import Intact
+from engine.ablation_pass import EffectSweep, IntactText, intact_at, read_intact
 from engine.attention import attention_weights, query_blocks
 from engine.cancelling import Cancelled, never
 from engine.cell import HeadWeights
-from engine.conditions import Conditions
+from engine.conditions import Conditions, OffBy
 from engine.errors import ContextFullError, EngineError
 from engine.kv_cache import KVCache
 from engine.lens import Lens
 from engine.lens_pass import read_lens
 from engine.model import CAUSAL, Transformer
 from engine.reading import CacheCheck, PassStats, Reason
+from engine.recorded_heads import mix_instead, weight_blocks
 from engine.recorder import PassRecorder, condense, frozen
 from engine.residual import Attribution, Stream, attribute
 from engine.residual_pass import read_stream
@@ -48,10 +52,24 @@ class Run:
         self._lens: tuple[NDArray[np.int64], Lens] | None = None  # the latest, and its tokens
         self._stream: tuple[Session, Stream] | None = None  # the latest
         self._logits: tuple[tuple[Trace, int], Floats] | None = None  # the latest
+        self._intact: IntactText | None = None  # the latest text that all heads have read
 
     def set_conditions(self, conditions: Conditions) -> None:
-        """Change what passes run under; if that differs, everything read so far is void."""
+        """Change what passes run under; if that differs, everything read so far is void.
+
+        Raises:
+            EngineError: a head is to be off that the model does not have.
+        """
+        n_layer, n_head = self.config.n_layer, self.config.n_head
+        for layer, head in conditions.heads_off:
+            if not (0 <= layer < n_layer and 0 <= head < n_head):
+                raise EngineError(
+                    f"there is no head {head} in a layer {layer} to be switched off; this model "
+                    f"has {n_layer} layers of {n_head} heads, counted from 0."
+                )
         if conditions != self.conditions:
+            if len(self.session) and not self.conditions.heads_off:
+                self._intact = IntactText.of(self.session, self.conditions)
             self.conditions = conditions
             self._forget()
 
@@ -214,15 +232,11 @@ class Run:
     def pattern(self, session: Session, layer: int, head: int) -> Floats:
         """One head's weights [S, S], by the function that the passes used, block by block."""
         n_tokens = len(session)
-        group = head // (self.config.n_head // self.config.n_kv_head)
-        q = torch.tensor(session.q(layer)[head : head + 1])  # [1, S, D]
-        k = torch.tensor(session.k(layer)[group : group + 1])
-        scoring = self.model.scoring(layer, self.conditions).of_head(head)
+        scoring = self.model.scoring(layer, self.conditions)
         pattern = torch.zeros(n_tokens, n_tokens)
-        for rows, n_keys in query_blocks(0, n_tokens, self.conditions):
-            pattern[rows, :n_keys] = attention_weights(
-                q[:, rows], k[:, :n_keys], rows.start, scoring
-            )[0]
+        if n_tokens:
+            for rows, weights in weight_blocks(session, layer, head, scoring):
+                pattern[rows, : weights.shape[-1]] = weights
         return np.asarray(frozen(pattern))
 
     def head_weights(self, layer: int, head: int, n_tokens: int) -> HeadWeights:
@@ -239,6 +253,19 @@ class Run:
             slope=None if scoring.slopes is None else float(scoring.slopes[head]),
             rotary=None if rotary is None else np.asarray(frozen(rotary)),
         )
+
+    @torch.inference_mode()
+    def mix_instead(
+        self, session: Session, layer: int, head: int, position: int, conditions: Conditions
+    ) -> Floats | None:
+        """What stands in place of a head's mix [D] at a position; None if the head is on.
+
+        The session is one that was read under the conditions.
+        """
+        if head not in conditions.off_in(layer):
+            return None
+        scoring = self.model.scoring(layer, conditions)
+        return np.asarray(frozen(mix_instead(session, layer, head, position, scoring)))
 
     def visible(self, layer: int, n_tokens: int) -> Bools:
         """Which keys (columns) each query (row) of a layer may see [S, S]."""
@@ -312,6 +339,27 @@ class Run:
     def attribution(self, stream: Stream, token_id: int) -> Attribution | None:
         """What each part of a stream of this run adds to a token's logit; None for post-norm."""
         return attribute(stream, token_id, np.asarray(frozen(self.model.output_row(token_id))))
+
+    def intact(self, session: Session, position: int, cancelled: Cancelled = never) -> Intact:
+        """A session of this run, which is not empty, with all heads on and all else the same.
+
+        What was read before the heads were switched off is remembered; else the text is run.
+
+        Raises:
+            CancelledError: `cancelled` said so between two layers.
+        """
+        conditions = replace(self.conditions, heads_off=frozenset())
+        if self._intact is None or not self._intact.holds(session, conditions):
+            self._intact = read_intact(self.model, session, conditions, cancelled)
+        return intact_at(self.model, self._intact, len(session), position)
+
+    def effects(self, session: Session, position: int, token_id: int, off_by: OffBy) -> EffectSweep:
+        """What will measure, head after head, what each does to a session of this run.
+
+        The session is not empty; `token_id` is the token whose logit is followed.
+        """
+        how = self.conditions, off_by
+        return EffectSweep(self.model, session, position, token_id, *how)
 
     @property
     def cache_bytes(self) -> int:

@@ -6,11 +6,13 @@ and the cursor as they were.
 
 from dataclasses import replace
 
+from engine.ablation import Intact
+from engine.ablation_pass import EffectSweep
 from engine.cancelling import Cancelled, never
 from engine.cell import CellArithmetic, cell_arithmetic
 from engine.code_lines import EngineCode
 from engine.code_pass import read_code
-from engine.conditions import Conditions
+from engine.conditions import Conditions, OffBy
 from engine.document import Document
 from engine.errors import ContextFullError, EngineError
 from engine.format_pass import compare, float32_model
@@ -164,7 +166,10 @@ class Scope:
             return None
         focus = reading.focus
         weights = self._run.head_weights(focus.layer, focus.head, reading.n_tokens)
-        return cell_arithmetic(reading, key, weights)
+        instead = self._run.mix_instead(
+            reading.session, focus.layer, focus.head, reading.position, reading.conditions
+        )
+        return cell_arithmetic(reading, key, weights, instead)
 
     def lens(self, reading: Reading, cancelled: Cancelled = never) -> Lens | None:
         """What the model would answer after each of its layers, at every position of a reading.
@@ -208,6 +213,29 @@ class Scope:
             return None
         at = reading.focus.layer, reading.position
         return read_code(self._run.model, reading.session, reading.conditions, *at, cancelled)
+
+    def intact(self, reading: Reading, cancelled: Cancelled = never) -> Intact | None:
+        """What a reading would be with all heads on: its losses, and its position's logits.
+
+        None for an empty text, with no head off, and for a reading of another model or other
+        conditions.
+
+        Raises:
+            CancelledError: `cancelled` said so.
+        """
+        if not self._is_here(reading) or not reading.conditions.heads_off:
+            return None
+        return self._run.intact(reading.session, reading.position, cancelled)
+
+    def effects(self, reading: Reading, token_id: int, off_by: OffBy) -> EffectSweep | None:
+        """What will measure what each head does to a reading's loss and to its prediction.
+
+        `token_id` is the token whose logit is followed. None for an empty text, and for a reading
+        of another model or other conditions.
+        """
+        if not self._is_here(reading):
+            return None
+        return self._run.effects(reading.session, reading.position, token_id, off_by)
 
     def consequence(self, reading: Reading, cancelled: Cancelled = never) -> Consequence | None:
         """What the number format does to the predictions on a reading's text.

@@ -244,7 +244,9 @@ def _residual(opened: OpenedCell, cell: CellArithmetic) -> Stage:
     columns = f"columns {cell.head * size} to {(cell.head + 1) * size - 1}"
     items: list[Item] = []
     if cell.is_off:
-        items.append(Note("This head is switched off: the pass put 0 in place of its mix."))
+        by_mean = opened.reading.conditions.off_by == "mean"
+        put = "the mean of its mixes at the positions that it sees" if by_mean else "0"
+        items.append(Note(f"This head is switched off: the pass put {put} in place of its mix."))
     if placement in {"output", "both"}:
         items.append(Note("This model norms the sum of all heads before it is added."))
     items += [

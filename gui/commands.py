@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from engine.formats import DEVICE_TITLES, FORMAT_SENTENCES, FORMATS
 from gui import wishes
+from gui.head_effects import all_on, layer_heads, switched
 from gui.panels.table import PANELS
 from gui.state import State
 from gui.theme import THEMES
@@ -59,17 +60,44 @@ def _panel_keys(number: int) -> tuple[str, ...]:
     return (f"Alt+{'Shift+' * shift}{digit}",) if shift < 2 else ()
 
 
+def _selected_head(state: State) -> tuple[int, int]:
+    """The selected head, within the model: the selection may be left from a larger one."""
+    layer, head = state.selection.layer, state.selection.head
+    if state.reading is None:
+        return layer, head
+    config = state.reading.info.config
+    return min(layer, config.n_layer - 1), min(head, config.n_head - 1)
+
+
 def _move_head(layers: int, heads: int) -> Callable[[State], Wish | None]:
     def move(state: State) -> Wish | None:
         if state.reading is None:
             return None
         config = state.reading.info.config
-        # The selection may be left from a larger model.
-        layer = min(state.selection.layer, config.n_layer - 1)
-        head = min(state.selection.head, config.n_head - 1)
+        layer, head = _selected_head(state)
         return wishes.SelectHead((layer + layers) % config.n_layer, (head + heads) % config.n_head)
 
     return move
+
+
+def _switch_head(state: State) -> Wish | None:
+    return switched(state, _selected_head(state)) if state.reading else None
+
+
+def _switch_layer(state: State) -> Wish | None:
+    reading = state.reading
+    return switched(state, *layer_heads(reading, _selected_head(state)[0])) if reading else None
+
+
+def _is_layer_off(state: State) -> bool:
+    reading = state.reading
+    if reading is None:
+        return False
+    return state.heads_off.heads.issuperset(layer_heads(reading, _selected_head(state)[0]))
+
+
+def _stop(state: State) -> Wish:
+    return wishes.StopMeasuring() if state.measuring else wishes.StopOpening()
 
 
 def _move_query(by: int) -> Callable[[State], Wish | None]:
@@ -101,6 +129,14 @@ def _set(field: str, value: object) -> Callable[[State], Wish]:
 
 def _is(field: str, value: object) -> Callable[[State], bool]:
     return lambda state: getattr(state.display, field) == value
+
+
+def _set_off_by(by: str) -> Callable[[State], Wish]:
+    return lambda _state: wishes.SetHeadsOff({"by": by})
+
+
+def _is_off_by(by: str) -> Callable[[State], bool]:
+    return lambda state: state.heads_off.by == by
 
 
 def _zoom(direction: int) -> Callable[[State], Wish]:
@@ -145,11 +181,11 @@ COMMANDS: tuple[Command, ...] = (
     Command(
         "stop_opening",
         "File",
-        "Stop opening",
-        "Give up opening a model; the one that is open stays.",
+        "Stop",
+        "Give up opening a model, and the one that is open stays; or stop measuring heads.",
         ("Esc",),
-        lambda _state: wishes.StopOpening(),
-        enabled=lambda state: state.phase in {"starting", "loading"},
+        _stop,
+        enabled=lambda state: state.measuring or state.phase in {"starting", "loading"},
     ),
     Command("open_file", "File", "Open file…", "Open a GGUF file or a nanoGPT checkpoint."),
     Command(
@@ -282,6 +318,87 @@ COMMANDS: tuple[Command, ...] = (
             _held_as(device=name),
         )
         for name, title in DEVICE_TITLES.items()
+    ),
+    Command(
+        "head_off",
+        "Heads",
+        "Head off",
+        "Run the model without what the selected head mixes; again to switch it on.",
+        ("Ctrl+H",),
+        _switch_head,
+        lambda state: _selected_head(state) in state.heads_off.heads,
+        _has_text,
+    ),
+    Command(
+        "layer_off",
+        "Heads",
+        "Layer off",
+        "Run the model without any head of the selected layer; again to switch them on.",
+        ("Ctrl+Shift+H",),
+        _switch_layer,
+        _is_layer_off,
+        _has_text,
+    ),
+    Command(
+        "heads_on",
+        "Heads",
+        "All heads on",
+        "Switch on whatever is off.",
+        ("Ctrl+Alt+H",),
+        lambda _state: all_on(),
+        enabled=lambda state: bool(state.heads_off.heads),
+    ),
+    *(
+        Command(
+            f"off_by_{by}",
+            "Heads",
+            f"Replace by {title}",
+            sentence,
+            (),
+            _set_off_by(by),
+            _is_off_by(by),
+        )
+        for by, title, sentence in (
+            ("zero", "zero", "A head that is off adds nothing to the residual."),
+            (
+                "mean",
+                "the mean over positions",
+                "A head that is off adds the mean of what it mixed where the query may look.",
+            ),
+        )
+    ),
+    Command(
+        "measure_effects",
+        "Heads",
+        "What moves the answer most",
+        "Switch each head off in turn, and measure what that does to loss and prediction.",
+        ("F7",),
+        lambda _state: wishes.MeasureEffects(),
+        enabled=lambda state: _has_text(state) and not state.measuring,
+    ),
+    *(
+        Command(
+            f"shade_{shade}",
+            "Heads",
+            f"Shade heads by {title}",
+            sentence,
+            (),
+            _set("shade", shade),
+            _is("shade", shade),
+        )
+        for shade, title, sentence in (
+            ("weights", "their weights", "Show where each head looks."),
+            (
+                "answer",
+                "their effect on the answer",
+                "How far the next token's distribution moves without each head, once measured.",
+            ),
+            (
+                "loss",
+                "their effect on the loss",
+                "How much the mean loss of the text changes without each head, once measured.",
+            ),
+        )
     ),
     Command(
         "head_left",

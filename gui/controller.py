@@ -12,16 +12,21 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from PySide6.QtCore import QObject, Qt, QTimer, Signal
 
+from engine.ablation import Effects
 from engine.cancelling import Cancelled
+from engine.conditions import Conditions
 from engine.errors import CancelledError, ConfigError, ContextFullError, EngineError
 from engine.reading import CacheCheck, Look, Reading
 from engine.readouts import ROLE_THRESHOLD, Role
 from gui import comparing, wishes
+from gui.measuring import Measuring
 from gui.messages import Messages
 from gui.state import (
+    HeadsOff,
     OpenedCell,
     OpenedCode,
     OpenedConsequence,
+    OpenedIntact,
     OpenedLens,
     OpenedResidual,
     Selection,
@@ -35,9 +40,13 @@ if TYPE_CHECKING:
 # Jobs that go on from wherever the text stands; those before them must be done first.
 _RELATIVE = frozenset({"step", "back"})
 # Questions on what is shown: anything that changes it makes them void.
-_CHECK = frozenset({"check", "cell", "lens", "residual", "consequence", "code", comparing.KIND})
-_IDLE = frozenset({"check"})  # what is under way while nobody has asked for anything
+_CHECK = frozenset(
+    {"check", "cell", "lens", "residual", "consequence", "code", "intact", "effects"}
+    | {comparing.KIND}
+)
+_IDLE = frozenset({"check", "effects"})  # what gives way to every other question
 _EDIT = _CHECK | {"edit", "step", "back", "go"}
+_NONE: frozenset[tuple[int, int]] = frozenset()
 _SETTLE_MS = 250  # how long nothing must happen before the full pass is worth its time
 _PROGRESS_SECONDS = 0.2
 _STALE_MS = 150  # after which what is shown is said to be old
@@ -97,7 +106,8 @@ class Controller(QObject):
         self._scope: Scope | None = None  # set and used on the engine's thread alone
         self._tickets: dict[int, tuple[str, Callable[[Any], None]]] = {}  # kind, what shows it
         self._is_closed = False
-        self._asked_conditions = store.state.mask.conditions
+        self._measuring = Measuring(store)
+        self._asked_conditions: Conditions | None = store.state.conditions
         self._asked_formats = store.state.formats
         self._asked_path: Path | None = None
         asking = comparing.Asking(
@@ -203,6 +213,29 @@ class Controller(QObject):
         self._comparing.change(wish.changes)
 
     @fulfil.register
+    def _(self, wish: wishes.WantIntact) -> None:
+        self._store.update(wants_intact=wish.wanted)
+        self._open_intact()
+
+    @fulfil.register
+    def _(self, wish: wishes.SetHeadsOff) -> None:
+        # A head of the model that is open is none of the one that is awaited.
+        if self._store.state.reading is not None and not self._is_opening:
+            self._store.update(heads_off=replace(self._store.state.heads_off, **wish.changes))
+            self._ask_conditions()
+
+    @fulfil.register
+    def _(self, _wish: wishes.MeasureEffects) -> None:
+        if self._store.state.reading is not None and not self._is_opening:
+            self._measuring.begin()
+            self._measure_on()
+
+    @fulfil.register
+    def _(self, _wish: wishes.StopMeasuring) -> None:
+        self._measuring.stop()
+        self._engine.give_up("effects")
+
+    @fulfil.register
     def _(self, wish: wishes.Follow) -> None:
         self._store.update(followed=wish.token)
         self._open_residual()
@@ -258,12 +291,17 @@ class Controller(QObject):
     def _(self, wish: wishes.SetMask) -> None:
         try:
             mask = replace(self._store.state.mask, **wish.changes)
-            conditions = mask.conditions
-            _ = replace(mask, mask="window").conditions  # its sizes, even where they rest
+            for each in (mask, replace(mask, mask="window")):  # its sizes, even where they rest
+                _ = each.conditions
         except ConfigError as error:
             self._messages.warning(str(error))
             return
         self._store.update(mask=mask)
+        self._ask_conditions()
+
+    def _ask_conditions(self) -> None:
+        """Run the text under the conditions that are chosen, unless that is under way."""
+        conditions = self._store.state.conditions
         if conditions != self._asked_conditions:
             self._asked_conditions = conditions
             self._ask(
@@ -327,9 +365,12 @@ class Controller(QObject):
         self._stop_playing()
         phase = "loading" if self._store.state.reading else "starting"
         self._store.update(phase=phase, notice=f"Opening {path.name} …")
+        self._measuring.stop()
+        self._keep_heads_of(path)
         state = self._store.state
         look = Look(state.selection.layer, state.selection.head, state.selection.query)
-        conditions, use_cache = state.mask.conditions, state.use_cache
+        conditions, use_cache = state.conditions, state.use_cache
+        known = state.reading.info if state.reading is not None else None
         sampling, text = state.sampling, state.text
         self._asked_conditions = conditions
         self._asked_path, formats, is_first = path, self._asked_formats, state.reading is None
@@ -344,7 +385,8 @@ class Controller(QObject):
             # A device that was remembered may be gone; it must not keep the program from starting.
             chosen = or_processor(formats) if is_first else formats
             scope = Scope(load(path, chosen, void, _Hearer(path.name, self._opening.emit)))
-            scope.set_conditions(conditions)
+            is_same = known is not None and scope.info.config == known.config
+            scope.set_conditions(conditions if is_same else replace(conditions, heads_off=_NONE))
             scope.set_cache(use=use_cache)
             scope.set_sampling(sampling)
             scope.look(look)
@@ -353,6 +395,21 @@ class Controller(QObject):
             return reading
 
         self._submit(Job("open", work, _CHECK | {"open"}), self._show_opened)
+
+    def _keep_heads_of(self, path: Path) -> None:
+        """Heads that are off stay so if the same model is opened once more; another has others."""
+        reading = self._store.state.reading
+        if reading is not None and Path(reading.info.path) != path:
+            self._store.update(heads_off=HeadsOff(by=self._store.state.heads_off.by))
+
+    def _keep_model(self) -> None:
+        """No other model came: its heads are off as before, under the mask that is chosen now."""
+        state = self._store.state
+        if state.reading is not None and not self._is_closed:
+            heads = state.reading.conditions.heads_off
+            self._store.update(heads_off=replace(state.heads_off, heads=heads))
+            self._asked_conditions = None  # whatever was asked meanwhile was asked without them
+            self._ask_conditions()
 
     def _show_opening(self, name: str, share: float) -> None:
         if self._is_opening:
@@ -370,7 +427,11 @@ class Controller(QObject):
         if device != asked:
             told = f"There is no {asked!r} device here; the processor computes."
             self._asked_formats = replace(self._asked_formats, device=device)
-        self._store.update(formats=self._asked_formats)
+        heads = reading.conditions.heads_off
+        heads_off = replace(self._store.state.heads_off, heads=heads)
+        if heads_off != self._store.state.heads_off:
+            self._asked_conditions = None  # the model at this path has other heads now
+        self._store.update(formats=self._asked_formats, heads_off=heads_off)
         if isinstance(self._store.state.followed, int):
             self._store.update(followed="next")  # an id means another token in another model
         self._show(reading)
@@ -443,6 +504,8 @@ class Controller(QObject):
         self._open_consequence()
         self._open_code()
         self._comparing.open()
+        self._open_intact()
+        self._measure_on()
         state = self._store.state
         if self._tickets or state.playing:
             return
@@ -583,6 +646,38 @@ class Controller(QObject):
             self._store.update(code=opened, stale=self._is_still_stale)
         self._settle()
 
+    def _open_intact(self) -> None:
+        """Ask what the text would be with all heads on, if somebody looks and one is off."""
+        state = self._store.state
+        reading, opened = state.reading, state.intact
+        if not state.wants_intact or reading is None or self._awaits_more_than(_IDLE):
+            return
+        if state.playing:  # it would be run anew at each step
+            return
+        if not reading.conditions.heads_off or (opened is not None and opened.answers(reading)):
+            return
+        self._ask_aside(
+            "intact",
+            lambda scope, void: OpenedIntact(reading, scope.intact(reading, void)),
+            self._show_intact,
+        )
+
+    def _show_intact(self, opened: OpenedIntact) -> None:
+        self._store.update(intact=opened)
+        self._settle()
+
+    def _measure_on(self) -> None:
+        """Ask for the effect of one more head, if that is wanted and nothing else is."""
+        if self._awaits_more_than(frozenset({"check"})) or self._store.state.playing:
+            return
+        work = self._measuring.next_work()
+        if work is not None:
+            self._ask_aside("effects", work, self._show_effects)
+
+    def _show_effects(self, effects: Effects | None) -> None:
+        self._measuring.take(effects)
+        self._settle()
+
     def _check_cache(self) -> None:
         if not self._tickets:
             work = self._on_scope(lambda scope, void: scope.check_cache(void))
@@ -606,6 +701,7 @@ class Controller(QObject):
             notice = "" if is_open else "No model is open; choose one in the File menu."
             self._store.update(phase="ready" if is_open else "failed", notice=notice)
             self._messages.info("Opening the model was stopped.")
+            self._keep_model()
         if not self._tickets:
             self._store.update(stale=False)
             self._settle()
@@ -627,9 +723,12 @@ class Controller(QObject):
     def _tell_of_end(self, number: int, notice: str) -> None:
         """A job ended without an answer; what was shown before stays."""
         kind, _show = self._tickets.pop(number)
+        if kind == "effects":
+            self._measuring.stop()
         phase = "failed" if self._store.state.reading is None else "ready"
         if kind == "open" and not self._is_opening:
             self._asked_formats = self._store.state.formats
+            self._keep_model()
         if self._is_opening:
             phase = self._store.state.phase
         self._store.update(phase=phase, notice=notice, stale=self._is_still_stale)

@@ -58,12 +58,12 @@ class MaskMemory:
         return self._tops.get((_text(reading), conditions, reading.position))
 
     def others(self, reading: Reading) -> dict[Conditions, float]:
-        """The mean losses of the reading's text under all other conditions, latest last."""
-        text = _text(reading)
+        """The mean losses of the reading's text under all other masks, latest last."""
+        text, same = _text(reading), causal(reading.conditions)  # heads and positions
         return {
             conditions: loss
             for (known, conditions), loss in self._losses.items()
-            if known == text and conditions != reading.conditions
+            if known == text and conditions != reading.conditions and causal(conditions) == same
         }
 
 

@@ -73,7 +73,8 @@ def conditions_said(conditions: Conditions) -> str:
         said = f"{first}window of {conditions.window}"
     if conditions.heads_off:
         off = ", ".join(f"L{layer} H{head}" for layer, head in sorted(conditions.heads_off))
-        said += f", off: {off}"
+        by = " by their mean" if conditions.off_by == "mean" else ""
+        said += f", off{by}: {off}"
     return said if conditions.positions else f"{said}, no positions"
 
 

@@ -5,14 +5,15 @@ from typing import Any, Literal
 
 from PySide6.QtCore import QObject, Signal
 
+from engine.ablation import MEASURES, Effects, Intact, Measure
 from engine.cell import CellArithmetic
 from engine.code_lines import EngineCode
 from engine.comparison import Comparison, Wanted
-from engine.conditions import Conditions
+from engine.conditions import Conditions, OffBy
 from engine.formats import Consequence, FormatChoice
 from engine.lens import Lens
 from engine.reading import CacheCheck, Reading
-from engine.readouts import Role
+from engine.readouts import ROLES, Role
 from engine.residual import Attribution, Stream, next_token, top_token
 from engine.sampling import Sampling
 from gui.compare_choice import CompareChoice
@@ -20,6 +21,8 @@ from gui.theme import LIGHT, Theme
 
 Scale = Literal["linear", "log", "row"]
 Drawing = Literal["heatmap", "arcs"]
+Order = Role | Measure  # what heads can be sorted by
+Shade = Literal["weights"] | Measure  # what the overview colours them by
 Followed = int | Literal["next", "top"]  # a token id, what follows in the text, the most probable
 AUTOMATIC = FormatChoice("automatic")
 Phase = Literal["starting", "loading", "running", "ready", "failed"]
@@ -44,10 +47,21 @@ class Display:
     scale: Scale = "linear"
     leave_first_out: bool = False
     drawing: Drawing = "heatmap"
-    sort: Role | None = None
+    sort: Order | None = None
     least: float = 0.0  # heads whose sorted role scores less are dimmed
+    shade: Shade = "weights"
     show_loss: bool = False
     motion: bool = True
+
+    @property
+    def sorted_role(self) -> Role | None:
+        """The role that heads are sorted by, if they are by one."""
+        return next((role for role in ROLES if role == self.sort), None)
+
+    @property
+    def sorted_measure(self) -> Measure | None:
+        """The effect that heads are sorted by, if they are by one."""
+        return next((measure for measure in MEASURES if measure == self.sort), None)
 
 
 @dataclass(frozen=True)
@@ -62,6 +76,14 @@ class MaskChoice:
     def conditions(self) -> Conditions:
         """What the engine runs under."""
         return Conditions(mask=self.mask, window=self.window, sinks=self.sinks)
+
+
+@dataclass(frozen=True)
+class HeadsOff:
+    """Which heads of the open model are switched off, and what stands in their place."""
+
+    heads: frozenset[tuple[int, int]] = frozenset()  # layer, head
+    by: OffBy = "zero"
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,6 +184,43 @@ class OpenedComparison:
         )
 
 
+@dataclass(frozen=True, eq=False)
+class OpenedIntact:
+    """What the text would be with all heads on, and the reading that it was asked for."""
+
+    reading: Reading
+    intact: Intact | None  # None for an empty text, and where no head is off
+
+    def answers(self, reading: Reading) -> bool:
+        """Whether it is true of this reading's text and position."""
+        is_there = self.reading.position == reading.position
+        return is_there and is_same_text(self.reading, reading)
+
+
+@dataclass(frozen=True, eq=False)
+class OpenedEffects:
+    """What each head does, as far as it is measured, and the reading that it was asked for."""
+
+    reading: Reading
+    effects: Effects
+
+    def is_of_text(self, reading: Reading | None) -> bool:
+        """Whether the losses are those of this reading's text."""
+        return reading is not None and is_same_text(self.reading, reading)
+
+    def answers(self, reading: Reading | None, measure: Measure = "answer") -> bool:
+        """Whether a measure is true of this reading; the answer is one position's."""
+        is_there = measure == "loss" or (
+            reading is not None and self.effects.position == reading.position
+        )
+        return is_there and self.is_of_text(reading)
+
+
+def is_same_text(reading: Reading, other: Reading) -> bool:
+    """Whether two readings are of the same tokens, read in the same way by the same model."""
+    return _what_was_read(reading) == _what_was_read(other)
+
+
 def _what_was_read(reading: Reading) -> tuple[object, ...]:
     """The same tokens, read in the same way by the same model, compare equal."""
     seen = slice(reading.n_fallen, reading.cursor + 1)  # and the token that follows
@@ -197,6 +256,11 @@ class State:
     compare: CompareChoice = field(default_factory=CompareChoice)
     wants_comparison: bool = False  # whether somebody looks at a second run beside this one
     comparison: OpenedComparison | None = None
+    heads_off: HeadsOff = field(default_factory=HeadsOff)
+    wants_intact: bool = False  # whether somebody looks at what all heads would make of the text
+    intact: OpenedIntact | None = None
+    measuring: bool = False  # whether each head is being switched off in turn
+    effects: OpenedEffects | None = None
     formats: FormatChoice = AUTOMATIC  # of the model that is open
     followed: Followed = "next"  # the token whose logit is taken apart
     pointed: tuple[int, int] | None = None  # the query and key under the mouse, in one head
@@ -207,6 +271,12 @@ class State:
     playing: Literal["", "play", "sentence"] = ""
     steps_per_second: float = 4.0
     stale: bool = False  # what is drawn waits for a newer answer
+
+    @property
+    def conditions(self) -> Conditions:
+        """What the engine is to run under."""
+        off = self.heads_off
+        return replace(self.mask.conditions, heads_off=off.heads, off_by=off.by)
 
     @property
     def followed_id(self) -> int | None:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.ablation import Effects, Intact, divergence, log_probabilities
 from engine.alignment import ABSENT
 from engine.cell import CellArithmetic
 from engine.code_lines import EngineCode
@@ -14,6 +15,7 @@ from engine.formats import Consequence
 from engine.lens import Lens
 from engine.loss import LossSummary, bits, probabilities
 from engine.reading import CacheCheck, Reading
+from engine.readouts import n_carrying
 from engine.residual import Added, Attribution, Stream
 from engine.sampling import Stages
 from gui.numbers import Column, Table, token_columns, vocabulary_columns
@@ -36,8 +38,13 @@ def head_tables(reading: Reading) -> tuple[Table, ...]:
     focus = reading.focus
     keys = [f"on key {key}" for key in range(focus.weights.shape[1])]
     queries = _read(reading)
+    carrying = n_carrying(focus.weights)
     return (
-        Table("weights", {**queries, "weight": focus.weights}, {"weight": keys}),
+        Table(
+            "weights",
+            {**queries, "keys_that_carry_90_percent": carrying, "weight": focus.weights},
+            {"weight": keys},
+        ),
         Table(
             "mask",
             {"position": queries["position"], "visible": focus.visible},
@@ -384,6 +391,72 @@ def mask_tables(losses: dict[Conditions, float]) -> tuple[Table, ...]:
     return (Table("mean_loss", columns),)
 
 
+def switched_table(reading: Reading) -> Table:
+    """Every head, and whether it is off."""
+    config, off = reading.info.config, reading.conditions.heads_off
+    layer, head = np.indices((config.n_layer, config.n_head)).reshape(2, -1)
+    is_off = [at in off for at in zip(layer.tolist(), head.tolist(), strict=True)]
+    return Table("switches", {"layer": layer, "head": head, "off": np.array(is_off)})
+
+
+def intact_tables(reading: Reading, intact: Intact) -> tuple[Table, ...]:
+    """The text with all heads on beside the text as it is shown; p by the plain softmax."""
+    stages = reading.stages
+    if stages is None:
+        return ()
+    on, now = log_probabilities(intact.logits), log_probabilities(stages.logits)
+    order = np.argsort(-on, kind="stable")
+    candidates: dict[str, Column] = {
+        **vocabulary_columns(order, reading.info.vocabulary, "token"),
+        "logit_all_on": intact.logits[order],
+        "logit_now": stages.logits[order],
+        "probability_all_on": np.exp(on)[order],
+        "probability_now": np.exp(now)[order],
+    }
+    losses: dict[str, Column] = {
+        **_read(reading),
+        "nats_all_on": intact.loss,
+        "nats_now": reading.session.loss,
+    }
+    whole = {"position": intact.position, "divergence_nats": divergence(on, now)}
+    return (
+        Table("candidates", candidates),
+        Table("tokens", losses),
+        _one_row("moved", whole),
+    )
+
+
+def effect_tables(effects: Effects) -> tuple[Table, ...]:
+    """What each head does: the measured ones, those that move the answer most first."""
+    heads = effects.ranked("answer")
+    layer, head = (np.array([at[axis] for at in heads], np.int64) for axis in (0, 1))
+    shown, at = effects.shown, (layer, head)
+    columns: dict[str, Column] = {
+        "layer": layer,
+        "head": head,
+        "divergence_nats": effects.divergence[at],
+        "nats_per_token": effects.loss[at],
+        "change_of_nats_per_token": effects.scores("loss")[at],
+        "logit": effects.logit[at],
+        "change_of_logit": effects.logit[at] - shown.logit,
+        "probability": effects.probability[at],
+        "change_of_probability": effects.probability[at] - shown.probability,
+        "top_token_id": effects.top[at],
+    }
+    whole = {
+        "position": effects.position,
+        "token_id": effects.token_id,
+        "off_by": effects.off_by,
+        "heads_measured": effects.n_measured,
+        "heads": effects.n_heads,
+        "nats_per_token": shown.loss,
+        "logit": shown.logit,
+        "probability": shown.probability,
+        "top_token_id": shown.top,
+    }
+    return Table("heads", columns), _one_row("shown", whole)
+
+
 def check_tables(reading: Reading, check: CacheCheck | None) -> tuple[Table, ...]:
     """What was measured; nan where nothing was."""
     measured = reading.checks
@@ -414,7 +487,7 @@ def prompt_tables(reading: Reading) -> tuple[Table, ...]:
     return (Table("tokens", columns),)
 
 
-def _one_row(name: str, values: Mapping[str, float | np.float32]) -> Table:
+def _one_row(name: str, values: Mapping[str, float | np.float32 | str]) -> Table:
     columns: dict[str, NDArray[np.generic]] = {
         each: np.array([value]) for each, value in values.items()
     }

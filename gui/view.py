@@ -11,14 +11,22 @@ from math import isnan
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.ablation import MEASURES
 from engine.document import Document
 from engine.reading import Focus, Reading
 from engine.readouts import HeadRoles, Role
+from gui.head_effects import (
+    HeadAt,
+    Shades,
+    effect_captions,
+    off_caption,
+    ranked,
+    shades_of,
+    true_effects,
+)
 from gui.state import State
 from gui.theme import Theme
 from gui.widgets.token_text import display, speak
-
-HeadAt = tuple[int, int]  # layer, head
 
 
 @dataclass(frozen=True)
@@ -47,6 +55,8 @@ class View:
     order: tuple[HeadAt, ...] | None  # None: the natural grid
     dimmed: frozenset[HeadAt]
     captions: dict[HeadAt, str]
+    off: frozenset[HeadAt]  # that the reading was run without
+    shades: Shades | None  # what the overview colours heads by instead of their weights
     row_sentence: str  # the text equivalent of the selected row
     status: str  # one line on the model and the text
     replaced: str  # a sentence on characters that the model cannot read; "" if it reads all
@@ -67,12 +77,16 @@ def _status(state: State) -> str:
     reading = state.reading
     if state.notice or reading is None:
         return state.notice
+    if state.measuring:
+        return measuring_sentence(state)
     config, n_fallen = reading.info.config, reading.n_fallen
     parts = [
         f"{reading.info.name}: {config.n_layer} layers × {config.n_head} heads",
         f"{reading.info.n_parameters / 1e6:.1f} M weights{_held(reading)}",
         f"{reading.n_tokens} of at most {config.max_seq_len} tokens",
     ]
+    if n_off := len(reading.conditions.heads_off):
+        parts.append(f"{n_off} heads are off" if n_off > 1 else "1 head is off")
     if n_fallen:
         fallen = f"{n_fallen} tokens have" if n_fallen > 1 else "token has"
         parts.append(f"the first {fallen} fallen out of the context")
@@ -82,6 +96,15 @@ def _status(state: State) -> str:
     if len(loss):
         parts.append(f"loss {float(loss.mean()):.3f} nats per token")
     return " · ".join(parts)
+
+
+def measuring_sentence(state: State) -> str:
+    """How far measuring has come."""
+    opened = state.effects
+    if opened is None or not opened.is_of_text(state.reading) or opened.effects.is_whole:
+        return "Measuring what moves the answer most … (Esc stops)"
+    effects = opened.effects
+    return f"Measured {effects.n_measured} of {effects.n_heads} heads … (Esc stops)"
 
 
 def _held(reading: Reading) -> str:
@@ -109,7 +132,8 @@ def resolve(state: State) -> View:
                 pointed = state.pointed
             row, row_visible = reading.focus.weights[query], reading.focus.visible[query]
     roles = reading.roles if reading and reading.n_tokens else None
-    sort = state.display.sort
+    sort = state.display.sorted_role
+    off = reading.conditions.heads_off if reading is not None else frozenset[HeadAt]()
     return View(
         state=state,
         theme=theme,
@@ -124,9 +148,11 @@ def resolve(state: State) -> View:
         row_visible=row_visible,
         lit=pointed or (query, key),
         role=roles.name(layer, head) if roles else None,
-        order=_order(roles, sort) if roles and sort else None,
+        order=_order(state, roles) if roles else None,
         dimmed=_dimmed(roles, sort, state.display.least) if roles and sort else frozenset(),
-        captions=_captions(roles, sort) if roles else {},
+        captions=_all_captions(state, roles) if roles else {},
+        off=off,
+        shades=shades_of(state),
         row_sentence=row_sentence(tokens, query, row),
         status=_status(state),
         replaced=replaced_sentence(reading.document) if reading else "",
@@ -163,8 +189,16 @@ def _heads(scores: NDArray[np.float32]) -> dict[HeadAt, float]:
     return {divmod(i, n_head): score for i, score in enumerate(scores.ravel().tolist())}
 
 
+def _order(state: State, roles: HeadRoles) -> tuple[HeadAt, ...] | None:
+    """Heads in the order that is chosen; None for the grid, and where no effect is measured."""
+    role, measure = state.display.sorted_role, state.display.sorted_measure
+    if measure is not None:
+        return ranked(state, measure)
+    return None if role is None else _order_by_role(roles, role)
+
+
 @lru_cache(maxsize=4)
-def _order(roles: HeadRoles, role: Role) -> tuple[HeadAt, ...]:
+def _order_by_role(roles: HeadRoles, role: Role) -> tuple[HeadAt, ...]:
     """Heads from the highest score of a role to the lowest; entropy from the most focused on."""
     scores = _heads(np.nan_to_num(roles.scores[role]))
     sign = 1 if role == "entropy" else -1
@@ -179,6 +213,21 @@ def _dimmed(roles: HeadRoles, role: Role, least: float) -> frozenset[HeadAt]:
     if role == "entropy":
         return frozenset(at for at, score in scores.items() if score > least)
     return frozenset(at for at, score in scores.items() if score < least)
+
+
+def _all_captions(state: State, roles: HeadRoles) -> dict[HeadAt, str]:
+    """What is said of each head: that it is off, or else its effect, score or role."""
+    reading, display = state.reading, state.display
+    captions = _captions(roles, display.sorted_role)
+    shown = display.sorted_measure or display.shade
+    for measure in MEASURES:
+        opened = true_effects(state, measure) if shown == measure else None
+        if opened is not None:
+            captions = {**captions, **effect_captions(opened, measure)}
+    if reading is not None and reading.conditions.heads_off:
+        off = dict.fromkeys(reading.conditions.heads_off, off_caption(reading))
+        captions = {**captions, **off}
+    return captions
 
 
 @lru_cache(maxsize=4)  # the same reading is shown many times

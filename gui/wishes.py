@@ -87,6 +87,28 @@ class Compare:
 
 
 @dataclass(frozen=True)
+class WantIntact(Want):
+    """Somebody looks at what the text would be with all heads on, or no longer does."""
+
+
+@dataclass(frozen=True)
+class SetHeadsOff:
+    """Change some fields of `HeadsOff`: the model is run again with other heads off."""
+
+    changes: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class MeasureEffects:
+    """Switch each head off in turn, and measure what that does to loss and prediction."""
+
+
+@dataclass(frozen=True)
+class StopMeasuring:
+    """Measure no further heads; those that were measured stay."""
+
+
+@dataclass(frozen=True)
 class Follow:
     """Take the logit of this token apart: an id, what follows in the text, or the most probable."""
 
@@ -177,16 +199,14 @@ class OpenModel:
 Wish = (
     EditText
     | StopOpening
+    | Want
     | SelectHead
     | SelectPosition
     | PointAt
-    | WantCell
-    | WantLens
-    | WantResidual
-    | WantConsequence
-    | WantCode
-    | WantComparison
     | Compare
+    | SetHeadsOff
+    | MeasureEffects
+    | StopMeasuring
     | Follow
     | Step
     | StepBack

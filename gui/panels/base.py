@@ -121,6 +121,10 @@ class Panel(QWidget):
         """The numbers that are pointed at, or else selected, the most telling first."""
         return ()
 
+    def offers(self) -> tuple[tuple[str, Wish], ...]:
+        """What a right click offers to do, and the wish for it."""
+        return ()
+
     def copy_by_key(self, widget: QWidget) -> None:
         """Let the key for copying, pressed in a widget, copy the first of the figures."""
         shortcut = QShortcut(QKeySequence.StandardKey.Copy, widget)
@@ -128,9 +132,12 @@ class Panel(QWidget):
         shortcut.activated.connect(lambda: _copy_first(self.figures()))
 
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
-        """Offer to copy what is pointed at, and to export the panel."""
+        """Offer what can be done here, to copy what is pointed at, and to export the panel."""
         menu = QMenu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        for title, wish in self.offers():
+            menu.addAction(title).triggered.connect(lambda _on=False, wish=wish: self.wish(wish))
+        menu.addSeparator()
         for figure in self.figures():
             action = menu.addAction(f"Copy {figure.name}")
             action.triggered.connect(lambda _on=False, figure=figure: _copy_first((figure,)))

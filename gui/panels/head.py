@@ -13,6 +13,8 @@ from PySide6.QtWidgets import (
     QVBoxLayout,
 )
 
+from engine.readouts import CARRIED, n_carrying
+from gui.head_effects import switched
 from gui.numbers import Table
 from gui.panels.absence import absence
 from gui.panels.base import Figure, Panel
@@ -24,7 +26,7 @@ from gui.widgets.fitting_label import FittingLabel
 from gui.widgets.head_view import HeadView
 from gui.widgets.matrix_view import MatrixView
 from gui.widgets.scales import exact
-from gui.wishes import PointAt, SelectPosition, SetDisplay
+from gui.wishes import PointAt, SelectPosition, SetDisplay, Wish
 
 _SCALES: tuple[tuple[Scale, str], ...] = (
     ("linear", "0 to 1"),
@@ -62,6 +64,11 @@ class HeadPanel(Panel):
         words = QHBoxLayout()
         words.addWidget(self.heading)
         words.addWidget(self.row_text, 1)
+        self.is_on = QCheckBox("on")
+        self.is_on.setAccessibleName("This head is on")
+        self.is_on.setToolTip("Off: the model runs without what this head mixes.")
+        self.is_on.clicked.connect(lambda _on: self._switch())
+        words.addWidget(self.is_on)
         controls = QHBoxLayout()
         for drawing, text in (("heatmap", "Heatmap"), ("arcs", "Links")):
             button = QPushButton(text)
@@ -99,6 +106,9 @@ class HeadPanel(Panel):
             button.setChecked(button.objectName() == display.drawing)
         self.scale.setCurrentIndex([scale for scale, _text in _SCALES].index(display.scale))
         self.leave_first_out.setChecked(display.leave_first_out)
+        chosen = view.state.heads_off.heads
+        self.is_on.setChecked((view.layer, view.head) not in chosen)
+        self.is_on.setEnabled(view.n_tokens > 0)
         if previous is None or view.theme is not previous.theme:
             self._dress(view)
         shown = self.views[display.drawing]
@@ -119,21 +129,43 @@ class HeadPanel(Panel):
         shown.set_cell(view.query, view.key)
         shown.setAccessibleDescription(view.row_sentence)
         name = f"Layer {view.layer}, head {view.head}"
-        role, short = view.role or "mixed", f"L{view.layer} H{view.head}"
+        role: str = view.role or "mixed"
+        short = f"L{view.layer} H{view.head}"
+        if (view.layer, view.head) in view.off:
+            role = f"off · {role}"
         self.heading.set_wordings(f"{name} · {role}", f"{short} · {role}", short)
-        self.row_text.set_wordings(view.row_sentence)
+        carried = carried_said(view)
+        self.row_text.set_wordings(f"{view.row_sentence} {carried[0]}", *carried, "")
 
     def numbers(self, view: View) -> tuple[Table, ...]:
         """Every weight of the head."""
         return head_tables(view.reading) if view.reading is not None else ()
 
     def figures(self) -> tuple[Figure, ...]:
-        """The weight under the pointer, else the selected one."""
+        """The weight under the pointer, else the selected one; and how many keys carry a row."""
         view = self._drawn
         shown = self.views[view.state.display.drawing].shown_cell if view else None
         if view is None or view.focus is None or shown is None:
             return ()
-        return (Figure("weight", exact(view.focus.weights[shown])),)
+        carrying = str(n_carrying(view.focus.weights[shown[0]]))
+        return (
+            Figure("weight", exact(view.focus.weights[shown])),
+            Figure(f"number of positions that carry {100 * CARRIED:.0f} %", carrying),
+        )
+
+    def offers(self) -> tuple[tuple[str, Wish], ...]:
+        """Switch the head off or on."""
+        view = self._drawn
+        if view is None or not view.n_tokens:
+            return ()
+        at = view.layer, view.head
+        onto = "on" if at in view.state.heads_off.heads else "off"
+        return ((f"Switch {onto} layer {at[0]}, head {at[1]}", switched(view.state, at)),)
+
+    def _switch(self) -> None:
+        view = self._drawn
+        if view is not None:
+            self.wish(switched(view.state, (view.layer, view.head)))
 
     def _dress(self, view: View) -> None:
         unit = view.theme.unit
@@ -146,6 +178,14 @@ class HeadPanel(Panel):
 
     def _select(self, query: int, key: int) -> None:
         self.wish(SelectPosition(query, key))
+
+
+def carried_said(view: View) -> tuple[str, ...]:
+    """On how many positions nearly all of the selected row's weight lies, in fewer words."""
+    n_keys, n_seen = int(n_carrying(view.row)), int(view.row_visible.sum())
+    carry, share = "carry" if n_keys > 1 else "carries", f"{100 * CARRIED:.0f} %"
+    few = f"{n_keys} of {n_seen} {carry} {share}"
+    return f"{n_keys} of {n_seen} positions {carry} {share} of the weight.", f"{few}.", few
 
 
 def _n_same(view: View, previous: View | None) -> int:

@@ -7,22 +7,34 @@ from numpy.typing import NDArray
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QSlider, QVBoxLayout
 
+from engine.ablation import MEASURE_FORMULAS, MEASURES
 from engine.reading import Reading
-from engine.readouts import ROLES, Role
+from engine.readouts import ROLE_FORMULAS, ROLES, Role
 from engine.thumbnails import visible_bins
+from gui.head_effects import (
+    EFFECT_TITLES,
+    all_on,
+    layer_heads,
+    nats_on_tile,
+    switched,
+    true_effects,
+)
 from gui.numbers import Table
 from gui.panels.absence import absence
 from gui.panels.base import Figure, Panel
+from gui.state import Order
 from gui.tables import heads_tables
 from gui.theme import lookup_table
 from gui.view import View
-from gui.widgets.fitting_label import FittingLabel
+from gui.widgets.fitting_label import FittingLabel, plain_tip
 from gui.widgets.head_atlas import HeadAtlas
+from gui.widgets.head_tiles import Tiles
 from gui.widgets.pixels import packed
 from gui.widgets.scales import exact, sentence, tone_table
-from gui.wishes import SelectHead, SetDisplay
+from gui.wishes import SelectHead, SetDisplay, Wish
 
 _NATURAL = "layer by layer"
+_ORDERS: tuple[Order | None, ...] = (None, *ROLES, *MEASURES)
 _SLIDER_STEPS = 100
 _ENTROPY_CEILING = 5.0  # nats; a row spread evenly over 148 keys
 
@@ -41,9 +53,14 @@ class HeadsPanel(Panel):
         super().__init__()
         self.atlas = HeadAtlas()
         self.sort = QComboBox()
-        self.sort.addItems([_NATURAL, *ROLES])
+        for row, order in enumerate(_ORDERS):
+            self.sort.addItem(_title(order))
+            self.sort.setItemData(row, plain_tip(_meaning(order)), Qt.ItemDataRole.ToolTipRole)
         self.sort.setAccessibleName("Order of the heads")
-        self.sort.setToolTip("Order the heads by a role, measured on this text.")
+        self.sort.setSizeAdjustPolicy(
+            QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
+        )
+        self.sort.setMinimumContentsLength(len(_NATURAL))
         self.least = QSlider(Qt.Orientation.Horizontal)
         self.least.setRange(0, _SLIDER_STEPS)
         self.least.setAccessibleName("Least score")
@@ -72,8 +89,11 @@ class HeadsPanel(Panel):
 
     def draw(self, view: View, previous: View | None) -> None:
         """Thumbnails, order, captions and the selected head."""
-        self._role = view.state.display.sort
-        self.sort.setCurrentText(self._role or _NATURAL)
+        self._role = view.state.display.sorted_role
+        order = view.state.display.sort
+        self.sort.setCurrentIndex(_ORDERS.index(order))
+        self.sort.setToolTip(plain_tip(_meaning(order)))
+        self.sort.setAccessibleDescription(_meaning(order))
         ceiling = _ENTROPY_CEILING if self._role == "entropy" else 1.0
         self.least.setEnabled(self._role is not None)
         self.least.setValue(round(view.state.display.least / ceiling * _SLIDER_STEPS))
@@ -100,6 +120,8 @@ class HeadsPanel(Panel):
         self.atlas.set_grid(config.n_layer, config.n_head)
         self.atlas.set_order(view.order, view.dimmed)
         self.atlas.set_captions(view.captions)
+        self.atlas.set_off(view.off)
+        self._draw_shades(view, previous)
         self._draw_thumbnails(view, previous)
         self.atlas.set_selected(view.layer, view.head)
         self._name(view.layer, view.head)
@@ -115,9 +137,45 @@ class HeadsPanel(Panel):
             return ()
         at = self.atlas.pointed_head or (view.layer, view.head)
         scores = view.reading.roles.scores
-        first = view.state.display.sort or view.role or ROLES[0]
+        first = view.state.display.sorted_role or view.role or ROLES[0]
         roles = [first, *(role for role in ROLES if role != first)]
-        return tuple(Figure(f"score “{role}”", exact(scores[role][at])) for role in roles)
+        figures = [Figure(f"score “{role}”", exact(scores[role][at])) for role in roles]
+        for measure in MEASURES[::-1]:
+            opened = true_effects(view.state, measure)
+            if opened is not None and opened.effects.top[at] >= 0:
+                score = repr(float(opened.effects.scores(measure)[at]))
+                is_first = measure in {view.state.display.sort, view.state.display.shade}
+                figures.insert(0 if is_first else len(figures), Figure(_title(measure), score))
+        return tuple(figures)
+
+    def offers(self) -> tuple[tuple[str, Wish], ...]:
+        """Switch the head under the pointer, else the selected one, or its layer, off or on."""
+        view = self._drawn
+        if view is None or view.reading is None or not view.n_tokens:
+            return ()
+        layer, head = self.atlas.pointed_head or (view.layer, view.head)
+        off, whole = view.state.heads_off.heads, layer_heads(view.reading, layer)
+        one = "on" if (layer, head) in off else "off"
+        all_of_it = "on" if off.issuperset(whole) else "off"
+        offered: list[tuple[str, Wish]] = [
+            (f"Switch {one} layer {layer}, head {head}", switched(view.state, (layer, head))),
+            (f"Switch {all_of_it} all of layer {layer}", switched(view.state, *whole)),
+        ]
+        if off:
+            offered.append(("Switch all heads on", all_on()))
+        return tuple(offered)
+
+    def _draw_shades(self, view: View, previous: View | None) -> None:
+        shades = view.shades
+        before = previous.shades if previous is not None else None
+        if shades is None:
+            self.atlas.set_tiles(None)
+        elif before is None or shades is not before:
+            texts = {
+                (layer, head): nats_on_tile(float(score), signed=shades.measure == "loss")
+                for (layer, head), score in np.ndenumerate(shades.scores)
+            }
+            self.atlas.set_tiles(Tiles(shades.scores, shades.largest, texts))
 
     def _draw_thumbnails(self, view: View, previous: View | None) -> None:
         reading = view.reading
@@ -159,9 +217,13 @@ class HeadsPanel(Panel):
         caption = self._caption(view.reading, layer, head)
         chosen = view.state.display.scale
         scale = sentence("linear" if chosen == "row" else chosen)
+        scale = view.shades.sentence if view.shades is not None else scale
         name = f"Layer {layer}, head {head}"
         known = f"{name}: {caption}" if caption else f"{name}: mixed"
-        self.named.set_wordings(f"{known} · colour: {scale}", known, name)
+        wordings = [f"{known} · colour: {scale}", known, name]
+        if view.shades is not None:
+            wordings[1:1] = [f"{known} · {scale}", f"L{layer} H{head}: {caption} · {scale}"]
+        self.named.set_wordings(*wordings)
 
     def _caption(self, reading: Reading, layer: int, head: int) -> str:
         """The role that the head is ordered or named by, with all digits of its score."""
@@ -185,7 +247,7 @@ class HeadsPanel(Panel):
         self.wish(SelectHead(*at))
 
     def _sort_by(self, row: int) -> None:
-        self.wish(SetDisplay({"sort": ROLES[row - 1] if row else None, "least": 0.0}))
+        self.wish(SetDisplay({"sort": _ORDERS[row], "least": 0.0}))
 
     def _filter_by_key(self, _action: int) -> None:
         self._filter(self.least.sliderPosition())
@@ -193,6 +255,27 @@ class HeadsPanel(Panel):
     def _filter(self, place: int) -> None:
         ceiling = _ENTROPY_CEILING if self._role == "entropy" else 1.0
         self.wish(SetDisplay({"least": place / _SLIDER_STEPS * ceiling}))
+
+
+def _title(order: Order | None) -> str:
+    for measure in MEASURES:
+        if order == measure:
+            return EFFECT_TITLES[measure]
+    return order or _NATURAL
+
+
+def _meaning(order: Order | None) -> str:
+    """What an order is by, with its formula."""
+    for role in ROLES:
+        if order == role:
+            return f"{role}, measured on this text: {ROLE_FORMULAS[role]}."
+    for measure in MEASURES:
+        if order == measure:
+            return (
+                f"{EFFECT_TITLES[measure]}: {MEASURE_FORMULAS[measure]}. "
+                "It is measured by “What moves the answer most”."
+            )
+    return "Order the heads by a role, measured on this text."
 
 
 def _visible(reading: Reading) -> NDArray[np.bool_]:
@@ -214,7 +297,7 @@ def _with_first(peaks: NDArray[np.uint8], first: NDArray[np.uint8]) -> NDArray[n
 
 def _least_text(view: View) -> str:
     display = view.state.display
-    if display.sort is None:
+    if display.sorted_role is None:
         return ""
     if not display.least:
         return "all heads"

@@ -9,6 +9,7 @@ from gui.panels.compare import ComparePanel
 from gui.panels.formats import FormatsPanel
 from gui.panels.head import HeadPanel
 from gui.panels.heads import HeadsPanel
+from gui.panels.heads_off import HeadsOffPanel
 from gui.panels.lens import LensPanel
 from gui.panels.loss import LossPanel
 from gui.panels.mask import MaskPanel
@@ -27,7 +28,8 @@ PANELS: tuple[tuple[type[Panel], str], ...] = (
     (LossPanel, "right tab"),
     (LensPanel, "right tab"),
     (MaskPanel, "right tab"),
-    (CellPanel, "right tab"),
+    (HeadsOffPanel, "right tab"),
+    (CellPanel, "left tab"),
     (FormatsPanel, "left tab"),
     (CachePanel, "right low tab"),
     (TimePanel, "bottom bare"),

@@ -20,6 +20,7 @@ from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QWidget
 
 from gui.theme import LIGHT, Theme, lookup_table
 from gui.widgets.atlas_layout import SMALLEST, AtlasLayout, Room
+from gui.widgets.head_tiles import Tiles, draw_off, draw_tile
 from gui.widgets.legend import hatch_period
 from gui.widgets.lettering import CENTRE, LEFT, RIGHT, Lettering, every
 from gui.widgets.pixels import (
@@ -61,6 +62,8 @@ class HeadAtlas(QAbstractScrollArea):
         self._order: tuple[Head, ...] | None = None
         self._dimmed: frozenset[Head] = frozenset()
         self._captions: dict[Head, str] = {}
+        self._off: frozenset[Head] = frozenset()
+        self._tiles: Tiles | None = None
         self._selected: Head | None = None
         self._hovered: Head | None = None
         self._sentence = ""
@@ -91,6 +94,7 @@ class HeadAtlas(QAbstractScrollArea):
         self._peaks = np.zeros((n_layer, n_head, 0, 0), np.uint8)
         self._seen = np.zeros((0, 0), np.uint8)
         self._order, self._dimmed, self._captions = None, frozenset(), {}
+        self._off, self._tiles = frozenset(), None
         self._selected = self._hovered = None
         self._lay_out_later()
 
@@ -148,6 +152,18 @@ class HeadAtlas(QAbstractScrollArea):
             self._captions = dict(captions)
             if self._order is not None:
                 self._lay_out_later()
+            self.viewport().update()
+
+    def set_off(self, heads: Collection[Head]) -> None:
+        """Cross out the heads that are switched off."""
+        if frozenset(heads) != self._off:
+            self._off = frozenset(heads)
+            self.viewport().update()
+
+    def set_tiles(self, tiles: Tiles | None) -> None:
+        """Show a shade for each head in place of its thumbnail, or the thumbnails again."""
+        if tiles is not self._tiles:
+            self._tiles = tiles
             self.viewport().update()
 
     def set_scale(self, tones: NDArray[np.uint32]) -> None:
@@ -508,6 +524,7 @@ class HeadAtlas(QAbstractScrollArea):
                 self._draw_sharp(painter, self._layout)
             else:
                 self._canvas.show(painter, event.region(), self._moved())
+            self._draw_over(painter)
             if self._is_stale:
                 veil = QColor(theme.surface)
                 veil.setAlphaF(0.55)
@@ -521,6 +538,18 @@ class HeadAtlas(QAbstractScrollArea):
             if self.hasFocus():
                 painter.setPen(QColor(theme.accent))
                 painter.drawRect(self.viewport().rect().adjusted(0, 0, -1, -1))
+
+    def _draw_over(self, painter: QPainter) -> None:
+        """Shades in place of thumbnails, and crosses on heads that are off."""
+        every_head = range(self._count) if self._tiles is not None else ()
+        for head in map(self._head_of, every_head):
+            place = self.head_rect(*head)
+            if place is not None and self._tiles is not None:
+                draw_tile(painter, place, self._tiles, head, self._theme, self._axis)
+        for head in self._off:
+            place = self.head_rect(*head)
+            if place is not None:
+                draw_off(painter, place, self._theme)
 
     def _draw_sentence(self, painter: QPainter) -> None:
         theme = self._theme

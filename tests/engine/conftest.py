@@ -30,6 +30,17 @@ def _visible(conditions: Conditions, query: int, key: int) -> bool:
     return query - key < conditions.window or key < conditions.sinks
 
 
+def instead(mix: Floats, conditions: Conditions) -> Floats:
+    """What takes the place of a switched off head's mix [S, D], a query after the other."""
+    if conditions.off_by == "zero":
+        return np.zeros_like(mix)
+    seen = [
+        [mix[key] for key in range(len(mix)) if _visible(conditions, query, key)]
+        for query in range(len(mix))
+    ]
+    return np.stack([sum(rows) / len(rows) for rows in seen])
+
+
 def _bend(name: str, x: Floats) -> Floats:
     if name == "relu":
         return np.maximum(x, 0)
@@ -97,7 +108,7 @@ class Reference:
                 weights[head, query, keys] = row
                 mix[query, head] = row @ v[keys, group]
             if (layer, head) in conditions.heads_off:
-                mix[:, head] = 0
+                mix[:, head] = instead(mix[:, head], conditions)
         return self._linear(f"{name}.output", mix.reshape(n_tokens, -1)), weights
 
     def _score(

@@ -32,6 +32,9 @@ CONDITIONS = (
     Conditions(mask="window", window=3, sinks=1),
     Conditions(mask="none"),
     Conditions(heads_off=frozenset({(0, 1), (1, 2)})),
+    Conditions(heads_off=frozenset({(0, 1), (1, 2)}), off_by="mean"),
+    Conditions(mask="window", window=3, heads_off=frozenset({(0, 1)}), off_by="mean"),
+    Conditions(mask="none", heads_off=frozenset({(0, 1)}), off_by="mean"),
     Conditions(positions=False),
 )
 

@@ -3,10 +3,12 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from engine.conditions import Conditions
 from engine.config import ModelConfig
-from engine.readouts import ROLES, checks, head_roles
+from engine.readouts import ROLE_FORMULAS, ROLES, checks, head_roles, n_carrying
 from engine.recorder import PassRecorder
 from engine.run import Run
 from engine.session import Session
@@ -164,3 +166,34 @@ def test_checks_follow_the_text_that_is_left() -> None:
     assert checks(session).row_sum_error == 1
     assert checks(session.truncate(3)).row_sum_error == 0
     assert len(head_roles(session.truncate(3)).scores) == len(ROLES)
+
+
+def test_every_role_has_its_formula() -> None:
+    """Which the window shows where heads are sorted by it."""
+    assert set(ROLE_FORMULAS) == set(ROLES)
+
+
+@given(
+    st.lists(st.integers(0, 50), min_size=1, max_size=12).filter(any),
+    st.sampled_from([0.5, 0.9, 1.0]),
+)
+def test_so_many_keys_carry_a_share_and_one_less_does_not(counts: list[int], share: float) -> None:
+    """By trying every number of keys, the largest first, in whole numbers."""
+    weights = np.array(counts, np.float32) / np.float32(sum(counts))
+    n_keys = int(n_carrying(weights, share))
+    largest_first = sorted(counts, reverse=True)
+    enough = [
+        n
+        for n in range(1, len(counts) + 1)
+        if sum(largest_first[:n]) >= share * sum(counts) - 1e-6 * sum(counts)
+    ]
+    assert n_keys == enough[0]
+
+
+def test_keys_that_carry_are_counted_row_by_row() -> None:
+    """One key, two halves, ten tenths of which nine carry 90 %; hidden keys carry nothing."""
+    rows = np.zeros((3, 10), np.float32)
+    rows[0, 4] = 1
+    rows[1, [2, 7]] = 0.5
+    rows[2] = 0.1
+    assert n_carrying(rows).tolist() == [1, 2, 9]

@@ -23,7 +23,7 @@ from engine.run import Run
 from engine.scope import Scope
 from engine.session import Session
 from engine.tokenizers import Characters
-from tests.engine.conftest import Reference
+from tests.engine.conftest import Reference, instead
 
 TOKENS = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8]
 POSITIONS = ("none", "learned", "sinusoidal", "rotary", "alibi")
@@ -41,6 +41,9 @@ CONDITIONS = (
     Conditions(mask="window", window=3, sinks=1),
     Conditions(mask="none"),
     Conditions(heads_off=frozenset({(0, 1), (1, 2)})),
+    Conditions(heads_off=frozenset({(0, 1), (1, 2)}), off_by="mean"),
+    Conditions(mask="window", window=3, heads_off=frozenset({(0, 1)}), off_by="mean"),
+    Conditions(mask="none", heads_off=frozenset({(0, 1)}), off_by="mean"),
     Conditions(positions=False),
 )
 
@@ -69,8 +72,9 @@ class ByHand(Reference):
         for head in range(config.n_head):
             first = head * config.head_dim
             mix = weights[head] @ v[:, head * config.n_kv_head // config.n_head]
-            is_on = (layer, head) not in conditions.heads_off
-            heads.append(is_on * mix @ matrix[:, first : first + config.head_dim].T)
+            if (layer, head) in conditions.heads_off:
+                mix = instead(mix, conditions)
+            heads.append(mix @ matrix[:, first : first + config.head_dim].T)
         return np.stack(heads)
 
     def stream(self, token_ids: list[int], conditions: Conditions) -> SimpleNamespace:

@@ -28,6 +28,7 @@ def _conditions(draw: Callable[..., Any]) -> Conditions:
         window=draw(st.integers(1, 8)),
         sinks=draw(st.integers(0, 3)),
         heads_off=draw(st.frozensets(heads, max_size=2)),
+        off_by=draw(st.sampled_from(["zero", "mean"])),
         positions=draw(st.booleans()),
     )
 

@@ -1,5 +1,6 @@
 """The table of commands, and each of its keys pressed in the real window."""
 
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from engine.ablation_pass import EffectSweep
 from engine.sampling import Sampling
 from gui.commands import COMMANDS, PANEL_COMMAND, ZOOM_STEPS, Command
 from gui.controller import Controller
@@ -25,6 +27,7 @@ from gui.panels.base import Panel
 from gui.recent_models import RecentMenu
 from gui.shortcut_list import ShortcutList
 from gui.state import Selection, State
+from gui.view import resolve
 from gui.wishes import (
     Choose,
     EditText,
@@ -35,6 +38,7 @@ from gui.wishes import (
     SelectPosition,
     SetCache,
     SetDisplay,
+    SetHeadsOff,
     SetMask,
     SetSampling,
     SetSpeed,
@@ -68,6 +72,7 @@ def whole(opened: WholeWindow) -> WholeWindow:
         opened.wish(EditText(TEXT))
     for now, usual, wish in (
         (state.mask, USUAL.mask, SetMask(vars(USUAL.mask))),
+        (state.heads_off, USUAL.heads_off, SetHeadsOff(vars(USUAL.heads_off))),
         (state.use_cache, USUAL.use_cache, SetCache(use=True)),
         (state.sampling, USUAL.sampling, SetSampling(USUAL.sampling)),
         (state.steps_per_second, USUAL.steps_per_second, SetSpeed(USUAL.steps_per_second)),
@@ -159,6 +164,9 @@ SAYS: dict[str, Says] = {
     "mask": lambda whole, _: whole.reading.conditions.mask == "none",
     "window": lambda whole, _: whole.reading.conditions.window == 16,
     "cache": lambda whole, _: not whole.reading.use_cache,
+    "head_off": lambda whole, _: whole.reading.conditions.heads_off == {(1, 1)},
+    "layer_off": lambda whole, _: whole.reading.conditions.heads_off == {(1, h) for h in range(4)},
+    "heads_on": lambda whole, _: not whole.reading.conditions.heads_off,
     "head_left": lambda whole, _: (whole.reading.focus.layer, whole.reading.focus.head) == (1, 0),
     "head_right": lambda whole, _: (whole.reading.focus.layer, whole.reading.focus.head) == (1, 2),
     "layer_up": lambda whole, _: (whole.reading.focus.layer, whole.reading.focus.head) == (0, 1),
@@ -184,6 +192,7 @@ SAYS: dict[str, Says] = {
 FIRST: dict[str, list[object]] = {
     "to_prompt": [Step(), Step()],
     "to_end": [GoTo(3)],
+    "heads_on": [SetHeadsOff({"heads": frozenset({(0, 2), (1, 0)})})],
     "query_last": [SelectPosition(2)],
     "heatmap": [SetDisplay({"drawing": "arcs"})],
     "scale_linear": [SetDisplay({"scale": "log"})],
@@ -194,6 +203,7 @@ FIRST: dict[str, list[object]] = {
 TO_PANELS = [command for command in COMMANDS if command.id.startswith(PANEL_COMMAND)]
 OTHERWISE = {"library", "open", "save_picture", "quit", "play", "play_sentence", "full_screen"}
 OTHERWISE |= {"shortcuts", "head_alone", "export_panel", "stop_opening", "download"}
+OTHERWISE |= {"measure_effects"}
 KEYS = [(command, keys) for command in COMMANDS for keys in command.shortcuts]
 
 
@@ -244,7 +254,9 @@ def test_a_key_goes_to_a_panel(whole: WholeWindow, command: Command) -> None:
         assert not takes_keys or (focus is panel or panel.isAncestorOf(focus))
 
 
-@pytest.mark.parametrize("name", ["greedy", "mask", "window", "cache", "show_loss"])
+@pytest.mark.parametrize(
+    "name", ["greedy", "mask", "window", "cache", "show_loss", "head_off", "layer_off"]
+)
 def test_a_switch_switches_back(whole: WholeWindow, name: str) -> None:
     """The same key twice is as before."""
     before = whole.action(name).isChecked()
@@ -252,8 +264,35 @@ def test_a_switch_switches_back(whole: WholeWindow, name: str) -> None:
         whole.press(BY_ID[name].shortcuts[0])
         whole.idle()
     assert whole.action(name).isChecked() == before
-    assert whole.state.mask.conditions == State().mask.conditions
+    assert whole.reading.conditions == State().conditions
     assert whole.state.sampling == Sampling()
+
+
+def test_f7_measures_what_moves_the_answer_most_and_esc_stops_it(
+    whole: WholeWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was measured by then stays."""
+    step, go_on = EffectSweep.step, threading.Event()
+
+    def slow(sweep: EffectSweep, *more: Any) -> Any:
+        effects = step(sweep, *more)
+        assert effects.n_measured < 3 or go_on.wait(60)
+        return effects
+
+    monkeypatch.setattr(EffectSweep, "step", slow)
+    whole.press("F7")
+    wait_until(lambda: whole.state.effects and whole.state.effects.effects.n_measured == 2)
+    assert not whole.action("measure_effects").isEnabled()
+    assert whole.action("stop_opening").isEnabled()
+    assert resolve(whole.state).status == "Measured 2 of 8 heads … (Esc stops)"
+    whole.press("Esc")
+    go_on.set()
+    whole.idle()
+    assert not whole.state.measuring
+    assert whole.state.effects is not None
+    assert whole.state.effects.effects.n_measured == 2
+    assert not whole.action("stop_opening").isEnabled()
+    assert whole.state.display.shade == "answer"
 
 
 def test_f5_plays_and_pauses(whole: WholeWindow) -> None:

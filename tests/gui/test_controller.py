@@ -1,5 +1,6 @@
 """Wishes and what becomes of them, with the engine's thread and a real small model."""
 
+import shutil
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,28 +11,35 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 import engine.scope
+from engine.ablation_pass import EffectSweep
+from engine.conditions import Conditions
+from engine.loading import load
 from engine.reading import Look, Reading
 from engine.sampling import Sampling
 from engine.scope import Scope
 from gui import wishes
 from gui.controller import Controller
 from gui.messages import Message, Messages
-from gui.state import Display, MaskChoice, State, Store
+from gui.state import Display, HeadsOff, MaskChoice, State, Store
 from gui.wishes import (
     Choose,
     EditText,
     GoTo,
+    MeasureEffects,
     OpenModel,
     Play,
     SelectHead,
     SelectPosition,
     SetCache,
     SetDisplay,
+    SetFormat,
+    SetHeadsOff,
     SetMask,
     SetSampling,
     SetSpeed,
     Step,
     StepBack,
+    WantIntact,
 )
 from gui.worker import EngineThread
 
@@ -571,8 +579,6 @@ def test_looking_around_repeats_no_comparison(desk: Desk, scopes: type[WatchedSc
 
 def test_the_selected_head_is_the_engines_own_pattern(desk: Desk, small_model: Path) -> None:
     """What is shown after all detours is what a new scope computes."""
-    from engine.loading import load  # noqa: PLC0415
-
     desk.settle(SelectHead(1, 2), EditText("abcabc"), SetMask({"mask": "none"}), StepBack())
     plain = Scope(load(small_model))
     plain.set_conditions(desk.state.mask.conditions)
@@ -581,6 +587,251 @@ def test_the_selected_head_is_the_engines_own_pattern(desk: Desk, small_model: P
     np.testing.assert_allclose(
         desk.reading.focus.weights, plain.go_to(5).focus.weights, rtol=0, atol=1e-6
     )
+
+
+# Heads off
+
+
+def test_a_head_that_is_switched_off_is_off_from_the_first_position_on(
+    desk: Desk, small_model: Path
+) -> None:
+    """As if the text had been read without it from the start; and so it is under a window."""
+    heads = frozenset({(0, 1), (1, 3)})
+    for mask in ({"mask": "causal"}, {"mask": "window", "window": 3}):
+        desk.settle(SetHeadsOff({"heads": heads, "by": "mean"}), SetMask(mask))
+        plain = Scope(load(small_model))
+        plain.set_conditions(desk.state.conditions)
+        expected = plain.edit("To be")
+        assert desk.reading.conditions == expected.conditions
+        assert desk.reading.conditions.heads_off == heads
+        assert desk.reading.conditions.off_by == "mean"
+        np.testing.assert_allclose(
+            desk.reading.session.loss, expected.session.loss, rtol=0, atol=1e-5
+        )
+    desk.settle(SetHeadsOff({"heads": frozenset()}))
+    assert desk.reading.conditions == desk.state.mask.conditions
+
+
+def test_another_model_has_all_its_heads(
+    desk: Desk, make_model: Callable[..., Path], small_model: Path, tmp_path: Path
+) -> None:
+    """One that cannot be opened changes nothing, and the same one again keeps them off."""
+    heads = frozenset({(1, 2)})
+    desk.settle(SetHeadsOff({"heads": heads, "by": "mean"}))
+    desk.settle(OpenModel(tmp_path))
+    assert desk.state.heads_off == HeadsOff(heads, "mean")
+    assert desk.reading.conditions.heads_off == heads
+    desk.settle(SetMask({"mask": "none"}))
+    assert desk.reading.conditions.heads_off == heads
+    desk.settle(SetMask({"mask": "causal"}), SetFormat({"number_format": "bfloat16"}))
+    assert desk.reading.info.held.number_format == "bfloat16"
+    assert desk.reading.conditions.heads_off == heads
+    desk.settle(OpenModel(make_model("tall", n_layer=3)))
+    assert desk.state.heads_off == HeadsOff(by="mean")
+    assert desk.reading.conditions == Conditions()
+    desk.settle(SetHeadsOff({"heads": frozenset({(2, 3)})}), OpenModel(small_model))
+    assert desk.reading.conditions == Conditions()
+
+
+def test_what_is_wished_while_a_model_fails_to_open_holds_with_the_heads_that_were_off(
+    desk: Desk, tmp_path: Path
+) -> None:
+    """The mask is the new one, the heads are the old ones; heads cannot be wished meanwhile."""
+    heads = frozenset({(1, 2)})
+    desk.settle(SetHeadsOff({"heads": heads}))
+    desk.wish(OpenModel(tmp_path), SetHeadsOff({"heads": frozenset({(0, 0)})}))
+    desk.settle(SetMask({"mask": "window", "window": 2}))
+    assert desk.state.heads_off == HeadsOff(heads)
+    assert desk.reading.conditions == Conditions(mask="window", window=2, heads_off=heads)
+    desk.wish(OpenModel(tmp_path), SetMask({"mask": "none"}))
+    desk.settle(SetMask({"mask": "window"}))
+    assert desk.reading.conditions == Conditions(mask="window", window=2, heads_off=heads)
+
+
+def test_a_model_at_the_same_path_that_has_other_heads_has_them_all_on(
+    desk: Desk, make_model: Callable[..., Path]
+) -> None:
+    """Whoever trains on may open the folder again."""
+    folder, other = make_model("grows"), make_model("smaller", n_layer=1)
+    desk.settle(OpenModel(folder))
+    desk.settle(SetHeadsOff({"heads": frozenset({(1, 2)})}))
+    for file in other.iterdir():
+        shutil.copy(file, folder / file.name)
+    desk.settle(OpenModel(folder))
+    assert desk.reading.info.config.n_layer == 1
+    assert (desk.state.heads_off, desk.reading.conditions) == (HeadsOff(), Conditions())
+    desk.settle(SetHeadsOff({"heads": frozenset({(0, 2)})}))
+    assert desk.reading.conditions.heads_off == {(0, 2)}
+
+
+def test_what_all_heads_would_make_of_a_text_is_asked_only_while_somebody_looks(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And only where a head is off; it follows the text and the position."""
+    asked: list[Reading] = []
+    intact = Scope.intact
+
+    def count(scope: Scope, reading: Reading, *more: Any) -> Any:
+        asked.append(reading)
+        return intact(scope, reading, *more)
+
+    monkeypatch.setattr(Scope, "intact", count)
+    desk.settle(SetHeadsOff({"heads": frozenset({(0, 1)})}))
+    assert asked == []
+    desk.settle(WantIntact(wanted=True))
+    assert asked == [desk.reading]
+    assert desk.state.intact is not None
+    assert desk.state.intact.answers(desk.reading)
+    desk.settle(SelectHead(0, 2))
+    assert len(asked) == 1
+    desk.settle(SelectPosition(2))
+    assert desk.state.intact.answers(desk.reading)
+    desk.settle(EditText("To be or"))
+    assert desk.state.intact.answers(desk.reading)
+    assert len(asked) == 3
+    desk.settle(SetHeadsOff({"heads": frozenset()}))
+    desk.settle(WantIntact(wanted=False), SetHeadsOff({"heads": frozenset({(0, 1)})}))
+    assert len(asked) == 3
+
+
+def test_every_head_is_measured_one_after_the_other(desk: Desk, small_model: Path) -> None:
+    """Each as the engine would by itself, told as they come; the overview is shaded by them."""
+    desk.states.clear()
+    desk.settle(MeasureEffects())
+    assert not desk.state.measuring
+    assert desk.state.display.shade == "answer"
+    opened = desk.state.effects
+    assert opened is not None
+    assert opened.answers(desk.reading)
+    told = [state.effects.effects.n_measured for state in desk.states if state.effects]
+    assert list(dict.fromkeys(told)) == list(range(9))
+    plain = Scope(load(small_model))
+    sweep = plain.effects(plain.edit("To be"), desk.state.followed_id or 0, "zero")
+    assert sweep is not None
+    effects = sweep.step()
+    while not effects.is_whole:
+        effects = sweep.step()
+    assert np.array_equal(opened.effects.divergence, effects.divergence)
+    assert np.array_equal(opened.effects.loss, effects.loss)
+    assert desk.state.cache_check is not None  # which had to wait
+
+
+class Steps:
+    """Holds the sweep up before a step."""
+
+    def __init__(self, patch: pytest.MonkeyPatch, at: int) -> None:
+        self.begun, self.gate = threading.Event(), threading.Event()
+        self.n_steps = 0
+        self.bug: Exception | None = None
+        real = EffectSweep.step
+
+        def step(sweep: EffectSweep, cancelled: Callable[[], bool]) -> Any:
+            self.n_steps += 1
+            if self.n_steps == at:
+                self.begun.set()
+                assert self.gate.wait(PATIENCE)
+                if self.bug is not None:
+                    raise self.bug
+            return real(sweep, cancelled)
+
+        patch.setattr(EffectSweep, "step", step)
+
+
+def test_looking_at_another_head_does_not_end_measuring(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It comes in between, before the head that is being measured is done."""
+    steps = Steps(monkeypatch, 4)
+    desk.wish(MeasureEffects())
+    desk.qtbot.waitUntil(steps.begun.is_set, timeout=20_000)
+    desk.wish(SelectHead(1, 3))
+    steps.gate.set()
+    desk.qtbot.waitUntil(lambda: desk.reading.focus.head == 3, timeout=20_000)
+    assert desk.state.measuring
+    desk.settle()
+    assert desk.state.effects is not None
+    assert desk.state.effects.effects.is_whole
+    assert steps.n_steps == 10  # the one that was given up, once more
+
+
+def test_another_position_leaves_what_is_measured_true_of_the_old_one(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The losses are those of the text wherever one looks."""
+    steps = Steps(monkeypatch, 4)
+    desk.wish(MeasureEffects())
+    desk.qtbot.waitUntil(steps.begun.is_set, timeout=20_000)
+    desk.wish(SelectPosition(1))
+    steps.gate.set()
+    desk.settle()
+    opened = desk.state.effects
+    assert opened is not None
+    assert opened.effects.is_whole
+    assert opened.effects.position == 4
+    assert not opened.answers(desk.reading, "answer")
+    assert opened.answers(desk.reading, "loss")
+    desk.settle(SelectPosition(4))
+    assert opened.answers(desk.reading, "answer")
+
+
+@pytest.mark.parametrize(
+    "wish",
+    [EditText("To bed"), SetHeadsOff({"heads": frozenset({(0, 0)})}), SetMask({"mask": "none"})],
+)
+def test_whatever_changes_the_text_or_how_it_is_read_ends_measuring(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, wish: object
+) -> None:
+    """What was measured is kept, and known not to be true of what is shown."""
+    steps = Steps(monkeypatch, 4)
+    desk.wish(MeasureEffects())
+    desk.qtbot.waitUntil(steps.begun.is_set, timeout=20_000)
+    desk.wish(wish)
+    steps.gate.set()
+    desk.settle()
+    assert not desk.state.measuring
+    opened = desk.state.effects
+    assert opened is not None
+    assert opened.effects.n_measured == 2
+    assert not opened.answers(desk.reading, "loss")
+    assert steps.n_steps == 4
+
+
+def test_a_model_that_is_opened_ends_measuring(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, make_model: Callable[..., Path]
+) -> None:
+    steps = Steps(monkeypatch, 4)
+    desk.wish(MeasureEffects())
+    desk.qtbot.waitUntil(steps.begun.is_set, timeout=20_000)
+    desk.wish(OpenModel(make_model("other")), MeasureEffects())
+    steps.gate.set()
+    desk.settle()
+    assert desk.reading.info.name == "other"
+    assert not desk.state.measuring
+    assert steps.n_steps == 4
+
+
+def test_measuring_that_is_wished_while_typing_is_of_what_was_typed(desk: Desk) -> None:
+    desk.settle(EditText("abc"), MeasureEffects())
+    assert desk.state.effects is not None
+    assert desk.state.effects.effects.is_whole
+    assert desk.state.effects.answers(desk.reading)
+    assert desk.shown == "abc"
+
+
+def test_a_bug_while_measuring_ends_it(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is told once."""
+    steps = Steps(monkeypatch, 4)
+    steps.bug = ZeroDivisionError("oops")
+    steps.gate.set()
+    desk.settle(MeasureEffects())
+    assert [message.sentence for message in desk.told] == ["This is a bug: ZeroDivisionError: oops"]
+    assert not desk.state.measuring
+
+
+def test_an_empty_text_has_nothing_to_measure(desk: Desk) -> None:
+    desk.settle(EditText(""), MeasureEffects())
+    assert not desk.state.measuring
+    assert desk.state.effects is None
 
 
 # What goes wrong, and the end

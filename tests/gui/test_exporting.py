@@ -627,7 +627,12 @@ def test_copying_takes_the_weight_that_is_pointed_at_or_else_selected(whole: Who
     assert np.float32(_copied()) == whole.reading.focus.weights[6, 5]
     point_at(view, QPointF(view.cell_rect(7, 1).center()))
     entries = _right_click(head, view, "Copy weight")
-    assert entries == ["Copy weight", "Export…"]
+    assert entries == [
+        "Switch off layer 1, head 2",
+        "Copy weight",
+        "Copy number of positions that carry 90 %",
+        "Export…",
+    ]
     assert np.float32(_copied()) == whole.reading.focus.weights[7, 1]
     whole.wish(SetDisplay({"drawing": "arcs"}))
     whole.activate()

@@ -15,6 +15,7 @@ from pytestqt.qtbot import QtBot
 from gui.theme import LIGHT, THEMES, Theme, lookup_table
 from gui.widgets.atlas_layout import AtlasLayout, Room
 from gui.widgets.head_atlas import HeadAtlas
+from gui.widgets.head_tiles import Tiles
 from gui.widgets.pixels import packed
 from gui.widgets.scales import tone_table
 from tests.gui.picture_facts import colours, middle, point_at
@@ -414,3 +415,51 @@ def test_two_thousand_repaints_do_not_use_up_references_to_none(atlas: HeadAtlas
     for _ in range(2000):
         atlas.viewport().repaint()
     assert before - sys.getrefcount(None) < 500
+
+
+@pytest.mark.parametrize("theme", THEMES.values(), ids=THEMES)
+def test_a_head_that_is_off_is_crossed_out_and_still_seen(atlas: HeadAtlas, theme: Theme) -> None:
+    """Not by colour alone, at any size; the others are as they were."""
+    atlas.set_theme(theme)
+    show(atlas, 2, 3, 4)
+    before = colours(atlas)
+    atlas.set_off({(1, 2)})
+    shown = colours(atlas)
+    place = atlas.head_rect(1, 2)
+    ink = packed(theme.text)
+    for across, down in ((0.25, 0.25), (0.75, 0.75), (0.25, 0.75), (0.75, 0.25)):
+        x, y = place.left() + across * place.width(), place.top() + down * place.height()
+        assert ink in shown[int(y) - 1 : int(y) + 2, int(x) - 1 : int(x) + 2]
+    for layer, head in np.ndindex(2, 3):
+        if (layer, head) != (1, 2):
+            box = atlas.head_rect(layer, head).toAlignedRect()
+            rows = slice(box.top(), box.bottom()), slice(box.left(), box.right())
+            assert np.array_equal(shown[rows], before[rows])
+    atlas.set_off(())
+    assert np.array_equal(colours(atlas), before)
+
+
+@pytest.mark.parametrize("order", [None, [(1, 1), (0, 0), (1, 0), (0, 1)]])
+def test_tiles_take_the_place_of_thumbnails(
+    atlas: HeadAtlas, order: list[tuple[int, int]] | None
+) -> None:
+    """Colours from a map centred on 0, what is not measured hatched, and thumbnails come back."""
+    show(atlas, 2, 2, 4)
+    atlas.set_order(order)
+    before = colours(atlas)
+    scores = np.array([[2.0, -1.0], [0.0, np.nan]])
+    atlas.set_tiles(Tiles(scores, 2.0, {(0, 0): "2.0"}))
+    shown = colours(atlas)
+    table = lookup_table(LIGHT.difference_map)
+    # the middle of 256 colours lies between two of them
+    for head, index in (((0, 0), 255), ((0, 1), 64), ((1, 0), 128)):
+        place = atlas.head_rect(*head)
+        assert shown[int(place.top()) + 2, int(place.left()) + 2] == table[index]
+    hatched = atlas.head_rect(1, 1).toAlignedRect()
+    inside = shown[hatched.top() + 1 : hatched.bottom(), hatched.left() + 1 : hatched.right()]
+    assert packed(LIGHT.masked) in inside
+    box = atlas.head_rect(0, 0).toAlignedRect()
+    written = shown[box.top() : box.bottom(), box.left() : box.right()]
+    assert len(np.unique(written)) > 2  # a number on the colour
+    atlas.set_tiles(None)
+    assert np.array_equal(colours(atlas), before)

@@ -1,16 +1,21 @@
 """The panels of one head and of the prompt point at the same cell."""
 
 from collections.abc import Iterator
+from html import unescape
 from pathlib import Path
 
 import numpy as np
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QEvent, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
+from engine.readouts import ROLE_FORMULAS, ROLES
+from gui.panels.head import HeadPanel
+from gui.panels.heads import HeadsPanel
 from gui.view import resolve
 from gui.widgets.matrix_view import MatrixView
+from gui.wishes import SelectPosition, SetDisplay
 from tests.gui.whole_window import WholeWindow
 
 
@@ -48,3 +53,30 @@ def test_the_row_in_words_names_the_key_with_the_largest_weight(whole: WholeWind
     largest = int(np.argmax(whole.reading.focus.weights[5]))
     assert f"at position {largest} ({view.row[largest]:.1%})" in view.row_sentence
     assert "looks most at" in view.row_sentence
+
+
+def test_how_many_positions_carry_nine_tenths_is_said_of_the_row(whole: WholeWindow) -> None:
+    """Counted by taking the largest weights one by one."""
+    whole.wish(SelectPosition(5, 2))
+    row = np.sort(whole.reading.focus.weights[5].astype(np.float64))[::-1]
+    n_keys = next(n for n in range(1, 7) if row[:n].sum() >= 0.9 - 1e-6)
+    panel = whole.panel("head")
+    assert isinstance(panel, HeadPanel)
+    carry = "carry" if n_keys > 1 else "carries"
+    assert panel.row_text.text().endswith(f" {n_keys} of 6 positions {carry} 90 % of the weight.")
+    QApplication.sendEvent(whole.child(MatrixView), QEvent(QEvent.Type.Leave))
+    names = {figure.name: figure.digits for figure in panel.figures()}
+    assert names["number of positions that carry 90 %"] == str(n_keys)
+
+
+def test_orders_of_heads_say_their_formulas(whole: WholeWindow) -> None:
+    """On hovering an entry of the list, and for those who do not see it once it is chosen."""
+    heads = whole.panel("heads")
+    assert isinstance(heads, HeadsPanel)
+    for row, role in enumerate(ROLES, start=1):
+        assert heads.sort.itemText(row) == role
+        tip = heads.sort.itemData(row, Qt.ItemDataRole.ToolTipRole)
+        assert ROLE_FORMULAS[role] in unescape(tip)
+    whole.wish(SetDisplay({"sort": "entropy"}))
+    assert ROLE_FORMULAS["entropy"] in heads.sort.accessibleDescription()
+    whole.wish(SetDisplay({"sort": None}))

@@ -1,0 +1,345 @@
+"""A list of painted rows under a header: moving, hovering and choosing, whatever the rows show."""
+
+from abc import abstractmethod
+from html import escape
+
+from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import (
+    QColor,
+    QFocusEvent,
+    QHelpEvent,
+    QKeyEvent,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QPen,
+    QResizeEvent,
+)
+from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QToolTip, QWidget
+
+from gui.theme import LIGHT, Theme
+from gui.widgets.candidate_columns import Span
+from gui.widgets.lettering import Lettering
+from gui.widgets.pixels import cover
+
+Cell = tuple[str, Span, int]  # a text, its place across, its alignment
+
+_LEAST_ROWS = 3
+_STALE = 0.45
+
+
+class RowList(QAbstractScrollArea):
+    """Rows of one height; only those in sight are painted.
+
+    Arrow keys, Home and End move the current row; Enter or a click chooses it.
+    Subclasses say how many rows there are and what stands in them, and call `_rearrange` when
+    that has changed.
+    """
+
+    FOOT = 0  # spacing units under the texts of a row, for bars that do not lie beside them
+
+    chosen = Signal(int)  # a row
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._sentence = ""
+        self._is_stale = False
+        self._current = 0
+        self._hovered: int | None = None
+        self._pressed: int | None = None
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.viewport().setMouseTracking(True)
+        self.verticalScrollBar().valueChanged.connect(self._scrolled)
+        self._take_theme(LIGHT)
+
+    # What the rows are
+
+    @property
+    @abstractmethod
+    def n_rows(self) -> int:
+        """How many there are."""
+
+    @abstractmethod
+    def header_cells(self) -> list[Cell]:
+        """The column titles, from left to right."""
+
+    @abstractmethod
+    def cells(self, row: int) -> list[Cell]:
+        """What a row says, from left to right."""
+
+    @abstractmethod
+    def spoken(self, row: int) -> str:
+        """A row in words."""
+
+    @abstractmethod
+    def tooltip(self, row: int) -> str:
+        """All that is known of a row, in lines of plain text."""
+
+    @abstractmethod
+    def paint_bars(self, painter: QPainter, row: int, place: QRectF) -> None:
+        """Draw what stands under the texts of a row."""
+
+    @abstractmethod
+    def place_columns(self, width: float) -> None:
+        """Find a place for each column at this width."""
+
+    def is_marked(self, row: int) -> bool:  # noqa: ARG002 - what a subclass may say
+        """Whether a row has a mark at its left edge."""
+        return False
+
+    # What to show
+
+    def set_theme(self, theme: Theme) -> None:
+        """Draw in another look."""
+        self._take_theme(theme)
+        self._lay_out()
+
+    def set_empty(self, sentence: str) -> None:
+        """Show a sentence instead of rows; "" shows them again."""
+        if sentence != self._sentence:
+            self._sentence = sentence
+            self._rearrange()
+
+    def set_stale(self, is_stale: bool) -> None:  # noqa: FBT001
+        """Dim what is shown: it is no longer, or not yet, true of what else is on the window."""
+        if is_stale != self._is_stale:
+            self._is_stale = is_stale
+            self.viewport().update()
+
+    # What is shown
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether it is dimmed."""
+        return self._is_stale
+
+    @property
+    def sentence(self) -> str:
+        """What stands there instead of rows."""
+        return self._sentence
+
+    @property
+    def current_row(self) -> int | None:
+        """The row that Enter would choose."""
+        return self._current if self.n_rows and not self._sentence else None
+
+    @property
+    def pointed_row(self) -> int | None:
+        """The row under the pointer, else the current one."""
+        return self.current_row if self._hovered is None else self._hovered
+
+    def header(self) -> list[str]:
+        """The column titles."""
+        return [text for text, _span, _align in self.header_cells()]
+
+    def texts(self, row: int) -> list[str]:
+        """What a row says."""
+        return [text for text, _span, _align in self.cells(row)]
+
+    def row_place(self, row: int) -> QRectF:
+        """Where a row lies in the viewport, in sight or not."""
+        top = self._header_height() + row * self._row_height - self.verticalScrollBar().value()
+        return QRectF(0, top, self.viewport().width(), self._row_height)
+
+    def rows_in_sight(self) -> range:
+        """The rows that are at least partly visible."""
+        first = self.verticalScrollBar().value() // self._row_height
+        last = (self.verticalScrollBar().value() + self._room()) // self._row_height
+        return range(first, min(self.n_rows, last + 1))
+
+    # Qt
+
+    def sizeHint(self) -> QSize:
+        """Eight rows."""
+        return QSize(300, self._header_height() + 8 * self._row_height)
+
+    def minimumSizeHint(self) -> QSize:
+        """A few rows."""
+        return QSize(200, self._header_height() + _LEAST_ROWS * self._row_height)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Keep the scroll bar's range right."""
+        super().resizeEvent(event)
+        self._lay_out()
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        """The current row's frame is thick while keys go here."""
+        super().focusInEvent(event)
+        self.viewport().update()
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        """The frame is thin again."""
+        super().focusOutEvent(event)
+        self.viewport().update()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Move the current row, or choose it."""
+        key, row = event.key(), self.current_row
+        moves = {
+            Qt.Key.Key_Down: self._current + 1,
+            Qt.Key.Key_Up: self._current - 1,
+            Qt.Key.Key_Home: 0,
+            Qt.Key.Key_End: self.n_rows - 1,
+        }
+        if row is None or event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier:
+            event.ignore()
+        elif key in {Qt.Key.Key_Return, Qt.Key.Key_Enter}:
+            self.chosen.emit(row)
+        elif key in moves:
+            self.go_to(moves[Qt.Key(key)])
+        else:
+            event.ignore()
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """Remember where a click begins."""
+        if event.button() == Qt.MouseButton.LeftButton:
+            self._pressed = self._row_at(event.position())
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        """A click that ends where it began chooses."""
+        if event.button() != Qt.MouseButton.LeftButton:
+            return
+        pressed, self._pressed = self._pressed, None
+        row = self._row_at(event.position())
+        if row is not None and row == pressed:
+            self._current = row
+            self._tell()
+            self.chosen.emit(row)
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        """Light the row under the pointer."""
+        self._hover(self._row_at(event.position()))
+
+    def viewportEvent(self, event: QEvent) -> bool:
+        """Tooltips in plain text; the pointer leaving."""
+        if event.type() == QEvent.Type.Leave:
+            self._hover(None)
+        if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
+            row = self._row_at(QPointF(event.pos()))
+            text = "" if row is None else self.tooltip(row)
+            shown = f"<p style='white-space:pre'>{escape(text)}</p>" if text else ""
+            QToolTip.showText(event.globalPos(), shown, self)
+            return True
+        return super().viewportEvent(event)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Draw the header and the rows in sight, as far as they need it."""
+        theme, area = self._theme, self.viewport().rect()
+        with QPainter(self.viewport()) as painter:
+            painter.fillRect(area, QColor(theme.surface))
+            if self._sentence:
+                painter.setFont(self._body.font)
+                painter.setPen(QColor(theme.text_dim))
+                flags = Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap
+                painter.drawText(area, int(flags), self._sentence)
+                return
+            if self._is_stale:
+                painter.setOpacity(_STALE)
+            for row in self.rows_in_sight():
+                if event.rect().intersects(self.row_place(row).toAlignedRect()):
+                    self._paint_row(painter, row)
+            self._paint_header(painter)
+
+    # Moving
+
+    def go_to(self, row: int) -> None:
+        """Make a row current, the nearest there is, and bring it into sight."""
+        self._current = min(max(row, 0), max(0, self.n_rows - 1))
+        top = self._current * self._row_height
+        bar, room = self.verticalScrollBar(), self._room()
+        if top < bar.value():
+            bar.setValue(top)
+        elif top + self._row_height > bar.value() + room:
+            bar.setValue(top + self._row_height - room)
+        self._hovered = None
+        self._tell()
+
+    def _rearrange(self) -> None:
+        """Other rows are there now."""
+        self._current = min(self._current, max(0, self.n_rows - 1))
+        if self._hovered is not None and self._hovered >= self.n_rows:
+            self._hovered = None
+        self._lay_out()
+        self._tell()
+
+    def _scrolled(self) -> None:
+        self._hover(None)
+        self.viewport().update()
+
+    def _hover(self, row: int | None) -> None:
+        if row != self._hovered:
+            for each in (row, self._hovered):
+                if each is not None:
+                    self.viewport().update(self.row_place(each).toAlignedRect())
+            self._hovered = row
+
+    def _tell(self) -> None:
+        """Redraw, and say which row is current."""
+        self.viewport().update()
+        row = self.current_row
+        said = self._sentence if row is None else f"Current row: {self.spoken(row)}."
+        self.setAccessibleDescription(said)
+
+    # Places
+
+    def _take_theme(self, theme: Theme) -> None:
+        self._theme = theme
+        self._axis = Lettering(self.font(), theme.font_axis)
+        self._body = Lettering(self.font(), theme.font_body)
+        self._foot = self.FOOT * theme.unit
+        self._row_height = self._body.line + self._foot + round(1.5 * theme.unit)
+
+    def _header_height(self) -> int:
+        return self._axis.line + self._theme.unit
+
+    def _room(self) -> int:
+        return max(0, self.viewport().height() - self._header_height())
+
+    def _lay_out(self) -> None:
+        bar = self.verticalScrollBar()
+        n_rows = 0 if self._sentence else self.n_rows
+        bar.setRange(0, max(0, n_rows * self._row_height - self._room()))
+        bar.setSingleStep(self._row_height)
+        bar.setPageStep(max(self._row_height, self._room() - self._row_height))
+        self.place_columns(float(self.viewport().width()))
+        self.viewport().update()
+
+    def _row_at(self, place: QPointF) -> int | None:
+        if self._sentence or place.y() < self._header_height():
+            return None
+        inside = place.y() - self._header_height() + self.verticalScrollBar().value()
+        row = int(inside // self._row_height)
+        in_width = 0 <= place.x() < self.viewport().width()
+        return row if in_width and row < self.n_rows else None
+
+    # Drawing
+
+    def _paint_header(self, painter: QPainter) -> None:
+        """Draw the header, over what of a row has scrolled under it."""
+        height, width = self._header_height(), self.viewport().width()
+        cover(painter, QRectF(0, 0, width, height), self._theme.surface)
+        painter.setPen(QColor(self._theme.text_dim))
+        for text, span, align in self.header_cells():
+            self._axis.draw(painter, QRectF(span.left, 0, span.width, height), text, align)
+        painter.setPen(QColor(self._theme.line))
+        painter.drawLine(QPointF(0, height - 0.5), QPointF(width, height - 0.5))
+
+    def _paint_row(self, painter: QPainter, row: int) -> None:
+        theme, place = self._theme, self.row_place(row)
+        if row == self._hovered:
+            painter.fillRect(place, QColor(theme.raised))
+        if self.is_marked(row):
+            mark = QRectF(0, place.top(), theme.unit, place.height())
+            painter.fillRect(mark, QColor(theme.accent))
+        self.paint_bars(painter, row, place)
+        painter.setPen(QColor(theme.text))
+        for column, (text, span, align) in enumerate(self.cells(row)):
+            lettering = self._axis if column else self._body
+            where = QRectF(span.left, place.top(), span.width, place.height() - self._foot)
+            lettering.draw(painter, where, text, align)
+        if row == self._current:
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.setPen(QPen(QColor(theme.accent), theme.stroke if self.hasFocus() else 1))
+            painter.drawRect(place.adjusted(1, 1, -2, -1))
