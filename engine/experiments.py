@@ -1,4 +1,4 @@
-"""Small models that differ in one thing, on the same text: what masks and positions are for.
+"""What small models that differ in one thing make of the same text; numpy only.
 
 - The leak: two models trained on the same data from the same seed, one with the causal mask, one
   without it. The second reads the answer from the next position and is lost when it has to write.
@@ -6,30 +6,17 @@
   the text as it is and with its words shuffled or moved.
 """
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
-from engine.cancelling import Cancelled, never
-from engine.checkpoints.folder import Checkpoint, load_checkpoint
-from engine.conditions import Conditions, Mask
-from engine.config import ModelConfig, Positions
-from engine.errors import CancelledError, EngineError
-from engine.model import Transformer
-from engine.run import Run
-from engine.sampling import Sampling, draw, softmax, stages
-from engine.session import Session
-from engine.tokenizers import Tokenizer
+from engine.conditions import Mask
+from engine.config import Positions
 
 Floats = NDArray[np.float32]
 
-_WRITTEN = 40  # tokens that a continuation has
-MASKS: tuple[Mask, ...] = ("causal", "none")
+MASKS: tuple[Mask, ...] = ("causal", "none")  # that a model was trained with, and is read under
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,203 +103,3 @@ class SchemeReadings:
     change: Change
     trained_length: int  # tokens of the windows that the models were trained on
     readings: tuple[SchemeReading, ...]
-
-
-class SmallModels:
-    """Models of one experiment, opened once; they share a vocabulary and a context.
-
-    Raises:
-        CheckpointError: a folder holds no model that can be read.
-        EngineError: the models do not belong together.
-    """
-
-    def __init__(self, folders: Sequence[Path]) -> None:
-        checkpoints = [load_checkpoint(folder) for folder in folders]
-        for folder, checkpoint in zip(folders, checkpoints, strict=True):
-            _check_alike(folder, checkpoint, checkpoints[0])
-        self._checkpoints = checkpoints
-        self.tokenizer: Tokenizer = checkpoints[0].tokenizer
-        self.config: ModelConfig = checkpoints[0].model.config
-        self.trained_length = int(checkpoints[0].facts["settings"]["seq_len"])
-
-    def leak(self, text: str, cancelled: Cancelled = never) -> LeakTrials:
-        """Every model under the causal mask and under none.
-
-        Raises:
-            CancelledError: `cancelled` said so between two passes.
-        """
-        token_ids, n_left_out = self._fitting(text, 0)
-        trials = tuple(
-            _trial(checkpoint, token_ids, mask, self.tokenizer, cancelled)
-            for checkpoint in self._checkpoints
-            for mask in MASKS
-        )
-        return LeakTrials(self._bytes(token_ids), n_left_out, trials)
-
-    def schemes(
-        self, text: str, change: Change, layer: int, head: int, cancelled: Cancelled = never
-    ) -> SchemeReadings:
-        """Every model on the text as it is and on the changed one.
-
-        Raises:
-            EngineError: the text is moved beyond the context.
-            CancelledError: `cancelled` said so between two passes.
-        """
-        token_ids, n_left_out = self._fitting(text, change.shift)
-        changed = _shuffled(token_ids, change.shuffle_seed)
-        readings = tuple(
-            _scheme(checkpoint.model, (token_ids, changed), change, (layer, head), cancelled)
-            for checkpoint in self._checkpoints
-        )
-        return SchemeReadings(
-            tokens=self._bytes(token_ids),
-            changed_tokens=self._bytes(changed),
-            n_left_out=n_left_out,
-            change=change,
-            trained_length=self.trained_length,
-            readings=readings,
-        )
-
-    def _fitting(self, text: str, shift: int) -> tuple[list[int], int]:
-        """The end of the text that fits, and how many tokens are left out before it."""
-        room = self.config.max_seq_len - shift
-        if room < 1:
-            raise EngineError(
-                f"A text cannot begin at position {shift}: these models see "
-                f"{self.config.max_seq_len} positions, the last being "
-                f"{self.config.max_seq_len - 1}."
-            )
-        token_ids = self.tokenizer.encode(text)
-        n_left_out = max(0, len(token_ids) - room)
-        return token_ids[n_left_out:], n_left_out
-
-    def _bytes(self, token_ids: Sequence[int]) -> tuple[bytes, ...]:
-        return tuple(map(self.tokenizer.token_bytes, token_ids))
-
-
-def _check_alike(folder: Path, checkpoint: Checkpoint, first: Checkpoint) -> None:
-    def size(each: Checkpoint) -> tuple[int, int, int, int]:
-        config = each.model.config
-        return config.vocab_size, config.n_layer, config.n_head, config.max_seq_len
-
-    if size(checkpoint) != size(first):
-        raise EngineError(
-            f"{folder} does not belong to this experiment: it has the sizes {size(checkpoint)} "
-            f"(tokens, layers, heads, context), the first model has {size(first)}."
-        )
-
-
-def _shuffled(token_ids: list[int], seed: int) -> list[int]:
-    """All tokens but the last in an order that the seed decides; 0 leaves them alone."""
-    if not seed:
-        return token_ids
-    order = np.random.default_rng(seed).permutation(max(0, len(token_ids) - 1))
-    return [*(token_ids[index] for index in order), *token_ids[-1:]]
-
-
-def _trial(
-    checkpoint: Checkpoint,
-    token_ids: list[int],
-    mask: Mask,
-    tokenizer: Tokenizer,
-    cancelled: Cancelled,
-) -> Trial:
-    run = Run(checkpoint.model)
-    run.set_conditions(Conditions(mask=mask))
-    session = run.read(token_ids, cancelled)
-    head, pattern = _reader(run, session)
-    return Trial(
-        trained_mask=checkpoint.facts["settings"].get("mask", "causal"),
-        mask=mask,
-        loss=session.loss,
-        head=head,
-        pattern=pattern,
-        continuation=tokenizer.decode(list(_written(run, token_ids, cancelled))),
-    )
-
-
-def _reader(run: Run, session: Session) -> tuple[tuple[int, int], Floats]:
-    """The layer and head that look most at the next position, and its pattern."""
-    n_tokens = len(session)
-    best, most, chosen = (0, 0), -1.0, np.zeros((n_tokens, n_tokens), np.float32)
-    for layer in range(run.config.n_layer):
-        for head in range(run.config.n_head):
-            pattern = run.pattern(session, layer, head)
-            weight = float(np.diagonal(pattern, offset=1).sum())
-            if weight > most:
-                best, most, chosen = (layer, head), weight, pattern
-    return best, chosen
-
-
-def _written(run: Run, token_ids: list[int], cancelled: Cancelled) -> Iterator[int]:
-    """What the model goes on with, drawn like the main window's first sampling."""
-    sampling, known = Sampling(), list(token_ids)
-    while known and len(known) < min(len(token_ids) + _WRITTEN, run.config.max_seq_len):
-        session = run.read(known, cancelled)
-        probs = stages(run.logits(session, len(known) - 1), sampling).probs
-        known.append(draw(probs, sampling.seed, len(known)))
-        yield known[-1]
-
-
-class _LastRow:
-    """Keeps the last position's residual at every depth."""
-
-    def __init__(self) -> None:
-        self.residuals: list[Tensor] = []
-
-    def keep_qkv(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> None:
-        """Not asked."""
-
-    def keep_weights(self, layer: int, rows: slice, weights: Tensor) -> None:
-        """Not asked."""
-
-    def keep_residual(self, depth: int, residual: Tensor) -> None:
-        """Keep one row [C] of [T, C]."""
-        assert depth == len(self.residuals)  # noqa: S101 - the model tells every depth in turn
-        self.residuals.append(residual[-1].clone())
-
-
-def _scheme(
-    model: Transformer,
-    texts: tuple[list[int], list[int]],
-    change: Change,
-    head: tuple[int, int],
-    cancelled: Cancelled,
-) -> SchemeReading:
-    losses, patterns, residuals, probabilities = [], [], [], []
-    for token_ids, shift in zip(texts, (0, change.shift), strict=True):
-        conditions = Conditions(first_position=shift)
-        run = Run(model)
-        run.set_conditions(conditions)
-        session = run.read(token_ids, cancelled)
-        losses.append(session.loss)
-        patterns.append(run.pattern(session, *head))
-        rows, probs = _last_row(model, token_ids, conditions)
-        residuals.append(rows)
-        probabilities.append(probs)
-        if cancelled():
-            raise CancelledError("the experiment was given up for something newer.")
-    before, after = residuals
-    moved = np.linalg.norm(after - before, axis=-1) / np.linalg.norm(before, axis=-1)
-    difference = np.abs(probabilities[1] - probabilities[0])
-    return SchemeReading(
-        positions=model.config.positions,
-        loss=losses[0],
-        changed_loss=losses[1],
-        pattern=patterns[0],
-        changed_pattern=patterns[1],
-        moved=moved.astype(np.float32),
-        probability_change=float(difference.max()) if difference.size else 0.0,
-    )
-
-
-@torch.inference_mode()
-def _last_row(
-    model: Transformer, token_ids: list[int], conditions: Conditions
-) -> tuple[NDArray[np.float64], NDArray[np.floating]]:
-    """The last position's residuals [L + 1, C] and next-token probabilities [V]."""
-    if not token_ids:
-        return np.zeros((0, model.config.d_model)), np.zeros(0)
-    record = _LastRow()
-    logits = model(torch.tensor(token_ids), conditions=conditions, record=record)[-1]
-    return torch.stack(record.residuals).double().numpy(), softmax(logits.numpy())

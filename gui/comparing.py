@@ -1,7 +1,6 @@
 """Asks for the second run while somebody looks at it, and for nothing while nobody does."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from engine.cancelling import Cancelled
@@ -9,6 +8,7 @@ from engine.comparison import Wanted
 from engine.conditions import Conditions
 from engine.errors import CancelledError, ConfigError, EngineError
 from engine.reading import Reading
+from gui.asking import IDLE, Asking
 from gui.messages import Messages
 from gui.state import OpenedComparison, Store
 
@@ -17,17 +17,6 @@ if TYPE_CHECKING:
     from engine.second_run import SecondRun
 
 KIND = "comparison"
-_IDLE = frozenset({"check"})
-
-
-@dataclass(frozen=True)
-class Asking:
-    """What the controller does for whoever wants something worked out."""
-
-    ask_aside: Callable[..., int]  # kind, work, what shows it, replaced kinds; gives a number
-    awaits: Callable[[int], bool]  # whether that job's answer may still come
-    awaits_more_than: Callable[[frozenset[str]], bool]  # whether other kinds are to be done first
-    settle: Callable[[], None]  # what comes when nothing else is to be done
 
 
 class Comparing:
@@ -45,7 +34,7 @@ class Comparing:
         if wanted:
             self.open()
         elif was_wanted:
-            settle, replaced = self._asking.settle, _IDLE | {KIND}
+            settle, replaced = self._asking.settle, IDLE | {KIND}
             self._asking.ask_aside("forget", self._forget, lambda _: settle(), replaced)
 
     def change(self, changes: dict[str, Any]) -> None:
@@ -65,7 +54,7 @@ class Comparing:
         reading, opened = state.reading, state.comparison
         if not state.wants_comparison or reading is None:
             return
-        if self._asking.awaits_more_than(_IDLE | {KIND}):
+        if self._asking.awaits_more_than(IDLE | {KIND}):
             return
         wanted = state.compare.wanted(reading, state.formats)
         if opened is not None and opened.answers(reading, wanted):
@@ -81,7 +70,7 @@ class Comparing:
         def work(scope: "Scope", void: Cancelled) -> OpenedComparison:
             return self._compare(scope, reading, wanted, void)
 
-        number = self._asking.ask_aside(KIND, work, self._show, _IDLE | {KIND})
+        number = self._asking.ask_aside(KIND, work, self._show, IDLE | {KIND})
         self._asked = number, OpenedComparison(reading, wanted, None)
 
     def _compare(

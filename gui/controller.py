@@ -18,7 +18,8 @@ from engine.conditions import Conditions
 from engine.errors import CancelledError, ConfigError, ContextFullError, EngineError
 from engine.reading import CacheCheck, Look, Reading
 from engine.readouts import ROLE_THRESHOLD, Role
-from gui import comparing, wishes
+from gui import comparing, experimenting, wishes
+from gui.asking import IDLE, Asking
 from gui.measuring import Measuring
 from gui.messages import Messages
 from gui.state import (
@@ -40,11 +41,11 @@ if TYPE_CHECKING:
 # Jobs that go on from wherever the text stands; those before them must be done first.
 _RELATIVE = frozenset({"step", "back"})
 # Questions on what is shown: anything that changes it makes them void.
-_CHECK = frozenset(
-    {"check", "cell", "lens", "residual", "consequence", "code", "intact", "effects"}
+_CHECK = (
+    frozenset({"check", "cell", "lens", "residual", "consequence", "code", "intact", "effects"})
     | {comparing.KIND}
+    | experimenting.KINDS
 )
-_IDLE = frozenset({"check", "effects"})  # what gives way to every other question
 _EDIT = _CHECK | {"edit", "step", "back", "go"}
 _NONE: frozenset[tuple[int, int]] = frozenset()
 _SETTLE_MS = 250  # how long nothing must happen before the full pass is worth its time
@@ -110,10 +111,9 @@ class Controller(QObject):
         self._asked_conditions: Conditions | None = store.state.conditions
         self._asked_formats = store.state.formats
         self._asked_path: Path | None = None
-        asking = comparing.Asking(
-            self._ask_aside, self._awaits, self._awaits_more_than, self._settle
-        )
+        asking = Asking(self._ask_aside, self._awaits, self._awaits_more_than, self._settle)
         self._comparing = comparing.Comparing(store, messages, asking)
+        self._experimenting = experimenting.Experimenting(store, asking)
         self._opening.connect(self._show_opening)
         engine.answered.connect(self._on_answer)
         engine.failed.connect(self._on_failure)
@@ -234,6 +234,18 @@ class Controller(QObject):
     def _(self, _wish: wishes.StopMeasuring) -> None:
         self._measuring.stop()
         self._engine.give_up("effects")
+
+    @fulfil.register
+    def _(self, wish: wishes.WantLeak) -> None:
+        self._experimenting.want(experimenting.LEAK, wanted=wish.wanted)
+
+    @fulfil.register
+    def _(self, wish: wishes.WantSchemes) -> None:
+        self._experimenting.want(experimenting.SCHEMES, wanted=wish.wanted)
+
+    @fulfil.register
+    def _(self, wish: wishes.Experiment) -> None:
+        self._experimenting.change(wish.changes)
 
     @fulfil.register
     def _(self, wish: wishes.Follow) -> None:
@@ -504,6 +516,7 @@ class Controller(QObject):
         self._open_consequence()
         self._open_code()
         self._comparing.open()
+        self._experimenting.open()
         self._open_intact()
         self._measure_on()
         state = self._store.state
@@ -541,7 +554,7 @@ class Controller(QObject):
         kind: str,
         work: Callable[["Scope", Cancelled], _Answer],
         show: Callable[[Any], None],
-        replaces: frozenset[str] = _IDLE,
+        replaces: frozenset[str] = IDLE,
     ) -> int:
         """Ask what changes nothing that is shown, before the cached pass is compared.
 
@@ -560,7 +573,7 @@ class Controller(QObject):
         """Ask for what each layer would answer, if somebody looks at it."""
         state = self._store.state
         reading, opened = state.reading, state.lens
-        if not state.wants_lens or reading is None or self._awaits_more_than(_IDLE):
+        if not state.wants_lens or reading is None or self._awaits_more_than(IDLE):
             return
         if opened is not None and opened.answers(reading):
             return
@@ -580,7 +593,7 @@ class Controller(QObject):
         """Ask for what was added to the residual, and to a token's logit, if somebody looks."""
         state = self._store.state
         reading, token_id, opened = state.reading, state.followed_id, state.residual
-        if not state.wants_residual or reading is None or self._awaits_more_than(_IDLE):
+        if not state.wants_residual or reading is None or self._awaits_more_than(IDLE):
             return
         if token_id is None or (opened is not None and opened.answers(reading, token_id)):
             return
@@ -601,7 +614,7 @@ class Controller(QObject):
         """Ask what the number format does to the predictions, if somebody looks at it."""
         state = self._store.state
         reading, opened = state.reading, state.consequence
-        if not state.wants_consequence or reading is None or self._awaits_more_than(_IDLE):
+        if not state.wants_consequence or reading is None or self._awaits_more_than(IDLE):
             return
         if state.playing:  # which leaves no time for it
             return
@@ -626,7 +639,7 @@ class Controller(QObject):
         """Ask for the engine's lines behind the selected row, if somebody looks at them."""
         state = self._store.state
         reading, opened = state.reading, state.code
-        if not state.wants_code or reading is None or self._awaits_more_than(_IDLE):
+        if not state.wants_code or reading is None or self._awaits_more_than(IDLE):
             return
         if opened is not None and opened.answers(reading):
             return
@@ -650,7 +663,7 @@ class Controller(QObject):
         """Ask what the text would be with all heads on, if somebody looks and one is off."""
         state = self._store.state
         reading, opened = state.reading, state.intact
-        if not state.wants_intact or reading is None or self._awaits_more_than(_IDLE):
+        if not state.wants_intact or reading is None or self._awaits_more_than(IDLE):
             return
         if state.playing:  # it would be run anew at each step
             return

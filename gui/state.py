@@ -10,6 +10,7 @@ from engine.cell import CellArithmetic
 from engine.code_lines import EngineCode
 from engine.comparison import Comparison, Wanted
 from engine.conditions import Conditions, OffBy
+from engine.experiments import Change, LeakTrials, SchemeReadings
 from engine.formats import Consequence, FormatChoice
 from engine.lens import Lens
 from engine.reading import CacheCheck, Reading
@@ -216,6 +217,34 @@ class OpenedEffects:
         return is_there and self.is_of_text(reading)
 
 
+@dataclass(frozen=True)
+class ExperimentChoice:
+    """What is done to the text, and which head of the small models is looked at."""
+
+    change: Change = field(default_factory=lambda: Change(shuffle_seed=1))
+    layer: int = 0
+    head: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class OpenedLeak:
+    """What both models of the leak pair make of a text."""
+
+    text: str
+    trials: LeakTrials | None
+    obstacle: str = ""  # why there are none
+
+
+@dataclass(frozen=True, eq=False)
+class OpenedSchemes:
+    """What the models of all position schemes make of a text and of a change of it."""
+
+    text: str
+    choice: ExperimentChoice
+    readings: SchemeReadings | None
+    obstacle: str = ""  # why there are none
+
+
 def is_same_text(reading: Reading, other: Reading) -> bool:
     """Whether two readings are of the same tokens, read in the same way by the same model."""
     return _what_was_read(reading) == _what_was_read(other)
@@ -261,6 +290,11 @@ class State:
     intact: OpenedIntact | None = None
     measuring: bool = False  # whether each head is being switched off in turn
     effects: OpenedEffects | None = None
+    wants_leak: bool = False  # whether somebody looks at the leak pair
+    leak: OpenedLeak | None = None
+    experiment: ExperimentChoice = field(default_factory=ExperimentChoice)
+    wants_schemes: bool = False  # whether somebody looks at the position schemes
+    schemes: OpenedSchemes | None = None
     formats: FormatChoice = AUTOMATIC  # of the model that is open
     followed: Followed = "next"  # the token whose logit is taken apart
     pointed: tuple[int, int] | None = None  # the query and key under the mouse, in one head

@@ -11,6 +11,7 @@ from engine.cell import CellArithmetic
 from engine.code_lines import EngineCode
 from engine.comparison import Comparison, seen_tokens
 from engine.conditions import Conditions
+from engine.experiments import LeakTrials, SchemeReadings
 from engine.formats import Consequence
 from engine.lens import Lens
 from engine.loss import LossSummary, bits, probabilities
@@ -492,3 +493,51 @@ def _one_row(name: str, values: Mapping[str, float | np.float32 | str]) -> Table
         each: np.array([value]) for each, value in values.items()
     }
     return Table(name, columns)
+
+
+def leak_tables(trials: LeakTrials) -> tuple[Table, ...]:
+    """The losses of all tokens under each trial, and what each trial came to."""
+    named = [f"trained_{each.trained_mask}_mask_{each.mask}" for each in trials.trials]
+    losses: dict[str, Column] = {
+        "position": np.arange(len(trials.tokens)),
+        "token": [token.decode("utf-8", "backslashreplace") for token in trials.tokens],
+        **{f"nats_{name}": each.loss for name, each in zip(named, trials.trials, strict=True)},
+    }
+    came_to: dict[str, Column] = {
+        "trained_mask": [each.trained_mask for each in trials.trials],
+        "mask": [each.mask for each in trials.trials],
+        "nats_per_token": np.array([each.mean_loss for each in trials.trials]),
+        "layer": np.array([each.head[0] for each in trials.trials]),
+        "head": np.array([each.head[1] for each in trials.trials]),
+        "weight_on_answer": np.array([each.answer_weight for each in trials.trials]),
+        "continuation": [each.continuation for each in trials.trials],
+    }
+    return Table("tokens", losses), Table("trials", came_to)
+
+
+def scheme_tables(readings: SchemeReadings) -> tuple[Table, ...]:
+    """A row for each token, and one for each scheme."""
+    each = readings.readings
+    names = [reading.positions for reading in each]
+    tokens: dict[str, Column] = {
+        "position": np.arange(len(readings.tokens)),
+        "token": [token.decode("utf-8", "backslashreplace") for token in readings.tokens],
+        "changed_token": [
+            token.decode("utf-8", "backslashreplace") for token in readings.changed_tokens
+        ],
+        "nats": np.stack([reading.loss for reading in each], axis=1),
+        "changed_nats": np.stack([reading.changed_loss for reading in each], axis=1),
+    }
+    moved = np.stack([reading.moved for reading in each])
+    schemes: dict[str, Column] = {
+        "positions": names,
+        "nats_per_token": np.array([reading.mean_loss for reading in each]),
+        "changed_nats_per_token": np.array([reading.changed_mean_loss for reading in each]),
+        "probability_change": np.array([reading.probability_change for reading in each]),
+        "moved": moved,
+    }
+    depths = ["embedding", *(f"layer {layer}" for layer in range(moved.shape[1] - 1))]
+    return (
+        Table("tokens", tokens, {"nats": names, "changed_nats": names}),
+        Table("schemes", schemes, {"moved": depths}),
+    )

@@ -99,6 +99,23 @@ class SetHeadsOff:
 
 
 @dataclass(frozen=True)
+class WantLeak(Want):
+    """Somebody looks at the leak pair, or no longer does."""
+
+
+@dataclass(frozen=True)
+class WantSchemes(Want):
+    """Somebody looks at the position schemes, or no longer does."""
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Change some fields of `ExperimentChoice`."""
+
+    changes: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class MeasureEffects:
     """Switch each head off in turn, and measure what that does to loss and prediction."""
 
@@ -207,6 +224,7 @@ Wish = (
     | SetHeadsOff
     | MeasureEffects
     | StopMeasuring
+    | Experiment
     | Follow
     | Step
     | StepBack

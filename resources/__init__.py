@@ -19,6 +19,17 @@ class Pair:
     positions: bool = True
 
 
+def model_folder(name: str) -> Path:
+    """One of the bundled models."""
+    return _HERE / "models" / name
+
+
+def long_passage() -> str:
+    """A held-out passage that is longer than the small models were trained on."""
+    text = (_HERE / "corpus" / "plays" / "macbeth.txt").read_text(encoding="utf-8")
+    return text[5000:5800]
+
+
 def model_folders() -> list[Path]:
     """The bundled models, the one to open first at the front."""
     folders = {path.parent for path in (_HERE / "models").glob("*/config.json")}

@@ -10,12 +10,14 @@ from gui.panels.formats import FormatsPanel
 from gui.panels.head import HeadPanel
 from gui.panels.heads import HeadsPanel
 from gui.panels.heads_off import HeadsOffPanel
+from gui.panels.leak import LeakPanel
 from gui.panels.lens import LensPanel
 from gui.panels.loss import LossPanel
 from gui.panels.mask import MaskPanel
 from gui.panels.next_token import NextTokenPanel
 from gui.panels.prompt import PromptPanel
 from gui.panels.residual import ResidualPanel
+from gui.panels.schemes import SchemesPanel
 from gui.panels.time import TimePanel
 
 # Places are explained at `MainWindow.furnish`.
@@ -36,4 +38,6 @@ PANELS: tuple[tuple[type[Panel], str], ...] = (
     (ChecksPanel, "bottom beside bare"),
     (CodePanel, "left tab"),
     (ComparePanel, "center tab"),
+    (LeakPanel, "center tab"),
+    (SchemesPanel, "center tab"),
 )

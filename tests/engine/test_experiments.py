@@ -19,9 +19,10 @@ from engine.errors import (
     ContextFullError,
     EngineError,
 )
-from engine.experiments import Change, SmallModels
+from engine.experiments import Change
 from engine.model import Transformer
 from engine.run import Run
+from engine.small_models import SmallModels
 from engine.tokenizers import Characters
 from engine.trainer import new_model
 

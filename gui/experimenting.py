@@ -1,0 +1,122 @@
+"""Asks for the experiments on small models while somebody looks at them."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import resources
+from engine.cancelling import Cancelled
+from engine.errors import CancelledError, EngineError
+from gui.asking import IDLE, Asking
+from gui.state import ExperimentChoice, OpenedLeak, OpenedSchemes, Store
+
+if TYPE_CHECKING:
+    from engine.scope import Scope
+    from engine.small_models import SmallModels
+
+LEAK, SCHEMES = "leak", "schemes"
+KINDS = frozenset({LEAK, SCHEMES})
+
+LEAK_MODELS = ("positions-rotary", "leak")  # the honest one first
+SCHEME_MODELS = (
+    "positions-learned",
+    "positions-sinusoidal",
+    "positions-rotary",
+    "positions-alibi",
+    "positions-none",
+)
+
+
+class Experimenting:
+    """Owns the small models, which live on the engine's thread, and what was asked of them."""
+
+    def __init__(self, store: Store, asking: Asking) -> None:
+        self._store, self._asking = store, asking
+        self._models: dict[str, SmallModels] = {}  # made and used on the engine's thread alone
+        self._asked: dict[str, tuple[int, object]] = {}  # the latest job of a kind, and what for
+
+    def want(self, kind: str, *, wanted: bool) -> None:
+        """Somebody looks at an experiment, or no longer does."""
+        self._store.update(**{f"wants_{kind}": wanted})
+        self.open()
+
+    def change(self, changes: dict[str, Any]) -> None:
+        """Do something else to the text, or look at another head."""
+        self._store.update(experiment=replace(self._store.state.experiment, **changes))
+        self.open()
+
+    def open(self) -> None:
+        """Ask for what is wanted now, unless it is there or on its way."""
+        state = self._store.state
+        if state.reading is None:
+            return
+        text, choice = state.reading.document.text, state.experiment
+        if state.wants_leak and (state.leak is None or state.leak.text != text):
+            self._ask(LEAK, text, lambda void: self._leak(text, void), self._show_leak)
+        if state.wants_schemes and (
+            state.schemes is None or (state.schemes.text, state.schemes.choice) != (text, choice)
+        ):
+            self._ask(
+                SCHEMES,
+                (text, choice),
+                lambda void: self._schemes(text, choice, void),
+                self._show_schemes,
+            )
+
+    def _ask(
+        self,
+        kind: str,
+        wanted: object,
+        work: Callable[[Cancelled], object],
+        show: Callable[[Any], None],
+    ) -> None:
+        if self._asking.awaits_more_than(IDLE | KINDS):
+            return
+        number, asked = self._asked.get(kind, (-1, None))
+        if asked == wanted and self._asking.awaits(number):
+            return
+
+        def on_scope(_scope: "Scope", void: Cancelled) -> object:
+            return work(void)
+
+        number = self._asking.ask_aside(kind, on_scope, show, IDLE | {kind})
+        self._asked[kind] = number, wanted
+
+    # On the engine's thread
+
+    def _leak(self, text: str, void: Cancelled) -> OpenedLeak:
+        try:
+            return OpenedLeak(text, self._open_models(LEAK, LEAK_MODELS).leak(text, void))
+        except CancelledError:
+            raise
+        except EngineError as error:  # is shown where the experiment would be
+            return OpenedLeak(text, None, str(error))
+
+    def _schemes(self, text: str, choice: ExperimentChoice, void: Cancelled) -> OpenedSchemes:
+        try:
+            models = self._open_models(SCHEMES, SCHEME_MODELS)
+            readings = models.schemes(text, choice.change, choice.layer, choice.head, void)
+        except CancelledError:
+            raise
+        except EngineError as error:
+            return OpenedSchemes(text, choice, None, str(error))
+        return OpenedSchemes(text, choice, readings)
+
+    def _open_models(self, kind: str, names: tuple[str, ...]) -> "SmallModels":
+        from engine.small_models import SmallModels  # noqa: PLC0415 - torch, here only
+
+        if kind not in self._models:
+            folders: list[Path] = [resources.model_folder(name) for name in names]
+            self._models[kind] = SmallModels(folders)
+        return self._models[kind]
+
+    # On the window's
+
+    def _show_leak(self, opened: OpenedLeak) -> None:
+        self._store.update(leak=opened)
+        self._asking.settle()
+
+    def _show_schemes(self, opened: OpenedSchemes) -> None:
+        self._store.update(schemes=opened)
+        self._asking.settle()

@@ -1,0 +1,224 @@
+"""What the causal mask prevents: a model that was trained without it beside one that was not."""
+
+from typing import ClassVar
+
+import numpy as np
+from PySide6.QtWidgets import QGridLayout, QVBoxLayout
+
+from engine.conditions import Mask
+from engine.experiments import MASKS, LeakTrials
+from gui.numbers import Table
+from gui.panels.absence import absence
+from gui.panels.base import AskingPanel, Figure
+from gui.tables import leak_tables
+from gui.theme import Theme
+from gui.view import View
+from gui.widgets.fitting_label import FittingLabel
+from gui.widgets.legend_line import LegendLine
+from gui.widgets.lettering import quoted
+from gui.widgets.scales import exact
+from gui.widgets.token_text import display
+from gui.widgets.trial_view import TrialView, loss_words
+from gui.wishes import WantLeak
+
+WAITING = "Both models are reading the text."
+_TRAINED: dict[Mask, str] = {"causal": "trained with the mask", "none": "trained without it"}
+_READ: dict[Mask, str] = {"causal": "mask on", "none": "mask off"}
+
+
+class LeakPanel(AskingPanel):
+    """Two models × mask on and off: loss, continuation, and the head that reads the answer."""
+
+    name: ClassVar[str] = "leak"
+    title: ClassVar[str] = "The leak"
+    tab: ClassVar[str] = "Leak"
+    wants = WantLeak
+    help: ClassVar[str] = (
+        "Two small models that differ only in the mask they were trained with, on your text with "
+        "the mask on and off. The one trained without it reads the answer and cannot write."
+    )
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.heading = FittingLabel(name="The four losses", fills=True)
+        self.told = FittingLabel(name="The answer that is read", fills=True)
+        self.legend = LegendLine((1,))
+        self.views = {
+            (trained, mask): TrialView(
+                f"{_TRAINED[trained]}, {_READ[mask]}".capitalize(),
+                f"{_TRAINED[trained].split()[1]}, {_READ[mask]}",
+            )
+            for trained in MASKS
+            for mask in MASKS
+        }
+        self._shown: LeakTrials | None = None
+        self._query: int | None = None
+        self._place()
+        self.setFocusProxy(self._leaking.matrix)
+        for view in self.views.values():
+            view.matrix.cell_hovered.connect(self._point)
+            view.matrix.hover_left.connect(lambda: self._point(None, None))
+            view.matrix.cell_clicked.connect(self._choose)
+            view.matrix.cell_requested.connect(self._choose)
+            self.copy_by_key(view.matrix)
+
+    @property
+    def _leaking(self) -> TrialView:
+        """Where the answer is read."""
+        return self.views["none", "none"]
+
+    def draw(self, view: View, previous: View | None) -> None:
+        """Show the trials that the view has; dimmed while they are not the shown text's."""
+        state = view.state
+        if not state.wants_leak:
+            self._tell_soon.start()
+        if previous is None or view.theme is not previous.theme:
+            self._dress(view.theme)
+        missing = absence(view, "what each model makes of it")
+        opened = None if missing else state.leak
+        trials = None if opened is None else opened.trials
+        if opened is None or trials is None or not trials.tokens:
+            obstacle = "" if opened is None else opened.obstacle
+            self._show_nothing(missing or obstacle or WAITING)
+            return
+        if trials is not self._shown:
+            self._show_trials(trials)
+        text = "" if view.reading is None else view.reading.document.text
+        for each in self.views.values():
+            each.set_stale(state.stale or opened.text != text)
+
+    def numbers(self, view: View) -> tuple[Table, ...]:
+        """The losses of all tokens, and what each trial came to."""
+        opened = view.state.leak
+        return () if opened is None or opened.trials is None else leak_tables(opened.trials)
+
+    def figures(self) -> tuple[Figure, ...]:
+        """The four mean losses, and the weight on the answer."""
+        if self._shown is None:
+            return ()
+        return tuple(
+            Figure(f"nats per token, {_TRAINED[each.trained_mask]}, {_READ[each.mask]}",
+                   repr(each.mean_loss))
+            for each in self._shown.trials
+        )  # fmt: skip
+
+    @property
+    def query(self) -> int | None:
+        """The position whose answer is framed."""
+        return self._query
+
+    # Drawing
+
+    def _show_nothing(self, sentence: str) -> None:
+        self._shown = None
+        self.heading.set_wordings("")
+        self.told.set_wordings("")
+        self.legend.set_legends()
+        for view in self.views.values():
+            view.set_empty(sentence if view is self._leaking else "")
+        self.setAccessibleDescription(f"{self.help} {sentence}")
+
+    def _show_trials(self, trials: LeakTrials) -> None:
+        self._shown = trials
+        labels = tuple(map(display, trials.tokens))
+        for (trained, mask), view in self.views.items():
+            view.set_trial(trials.trial(trained, mask), labels)
+        self.legend.set_legends(self._leaking.matrix.legend)
+        self.heading.set_wordings(*summary(trials))
+        last = len(trials.tokens) - 2
+        if self._query is None or self._query > last:
+            self._query = max(0, last)
+        self._frame()
+
+    def _frame(self) -> None:
+        trials, query = self._shown, self._query
+        if trials is None or query is None:
+            return
+        has_answer = query + 1 < len(trials.tokens)
+        for view in self.views.values():
+            view.matrix.set_cell(query, query + 1 if has_answer else None)
+        self._tell(query)
+
+    def _tell(self, query: int) -> None:
+        trials = self._shown
+        if trials is None:
+            return
+        self.told.set_wordings(*answer_words(trials, query))
+        parts = (self.help, self.heading.text(), self.told.text(), written_words(trials))
+        self.setAccessibleDescription(" ".join(parts))
+
+    def _point(self, query: int | None, key: int | None = None) -> None:
+        cell = None if query is None or key is None else (query, key)
+        for view in self.views.values():
+            view.matrix.show_pointed(cell)
+        at = self._query if query is None else query
+        if at is not None:
+            self._tell(at)
+
+    def _choose(self, query: int, _key: int) -> None:
+        self._query = query
+        self._frame()
+
+    # Layout
+
+    def _place(self) -> None:
+        self._rows, self._grid = QVBoxLayout(self), QGridLayout()
+        for at, view in enumerate(self.views.values()):
+            self._grid.addWidget(view, at // 2, at % 2)
+        for side in (0, 1):
+            self._grid.setRowStretch(side, 1)
+            self._grid.setColumnStretch(side, 1)
+        self._rows.addWidget(self.heading)
+        self._rows.addWidget(self.told)
+        self._rows.addLayout(self._grid, 1)
+        self._rows.addWidget(self.legend)
+
+    def _dress(self, theme: Theme) -> None:
+        unit = theme.unit
+        self.heading.set_look(theme, theme.text, bold=True)
+        self.told.set_look(theme, theme.text)
+        self.legend.set_theme(theme)
+        for view in self.views.values():
+            view.set_theme(theme)
+        self._rows.setContentsMargins(2 * unit, unit, 2 * unit, unit)
+        self._rows.setSpacing(unit)
+        self._grid.setSpacing(unit)
+
+
+def summary(trials: LeakTrials) -> tuple[str, ...]:
+    """The four losses in a sentence, in fewer and fewer words."""
+    honest, leaking = (
+        " / ".join(loss_words(trials.trial(trained, mask).mean_loss) for mask in MASKS)
+        for trained in MASKS
+    )
+    longest = f"{honest} for the model trained with it, {leaking} for the one trained without"
+    return (
+        f"Mean loss in nats per token with the mask on / off: {longest}",
+        f"Nats per token, mask on / off: trained with it {honest}, without it {leaking}",
+        f"Mask on / off: trained with {honest}, without {leaking}",
+        f"with {honest}, without {leaking}",
+    )
+
+
+def answer_words(trials: LeakTrials, query: int) -> tuple[str, ...]:
+    """What the leaking model's head gives to the token that a query is to predict."""
+    if query + 1 >= len(trials.tokens):
+        return ("Nothing follows the last token that could be read.",)
+    trial = trials.trial("none", "none")
+    weight = exact(np.float32(trial.pattern[query, query + 1]))
+    head = "layer {}, head {}".format(*trial.head)
+    asks, answer = (quoted(display(token)) for token in trials.tokens[query : query + 2])
+    told = f"osition {query} {asks} gives {weight} of its attention to {answer}"
+    return (
+        f"Trained without, mask off: p{told}, which it is to predict ({head})",
+        f"P{told}, its answer ({head})",
+        f"{asks} gives {weight} to its answer {answer}",
+    )
+
+
+def written_words(trials: LeakTrials) -> str:
+    """What each trial writes, for who cannot see it."""
+    return " ".join(
+        f"{_TRAINED[each.trained_mask]}, {_READ[each.mask]}, writes: {quoted(each.continuation)}."
+        for each in trials.trials
+    )

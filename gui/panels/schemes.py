@@ -1,0 +1,463 @@
+"""What positions are for: one text through five models that differ in nothing else."""
+
+from collections.abc import Callable
+from typing import ClassVar
+
+import numpy as np
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import (
+    QButtonGroup,
+    QGridLayout,
+    QHBoxLayout,
+    QPushButton,
+    QStackedWidget,
+    QVBoxLayout,
+    QWidget,
+)
+
+import resources
+from engine.errors import ConfigError
+from engine.experiments import Change, SchemeReading, SchemeReadings
+from gui.numbers import Table
+from gui.panels.absence import absence
+from gui.panels.base import AskingPanel, Figure
+from gui.state import ExperimentChoice
+from gui.tables import scheme_tables
+from gui.theme import Theme
+from gui.view import View
+from gui.widgets.chart_grid import ChartGrid
+from gui.widgets.fitting_label import FittingLabel
+from gui.widgets.legend_line import LegendLine
+from gui.widgets.lettering import quoted
+from gui.widgets.number_field import Number, NumberField, NumberKind
+from gui.widgets.scheme_charts import SchemeChart, loss_range
+from gui.widgets.token_text import display
+from gui.widgets.trial_view import BareMatrix, loss_words
+from gui.widgets.wrapping_label import WrappingLabel
+from gui.wishes import EditText, Experiment, WantSchemes
+
+WAITING = "All five models are reading the text."
+SCHEMES = ("learned", "sinusoidal", "rotary", "alibi", "none")
+_TITLES = {"alibi": "ALiBi"}
+_CHANGES = {
+    "As it is": "The text as it is.",
+    "Shuffled": "All tokens but the last in another order, which a seed decides.",
+    "Moved on": "The same text at later positions, with nothing before it.",
+}
+_PAGES = {
+    "Heads": "One head of each model, and what the change of the text did.",
+    "Loss": "The loss of each token by its position, averaged over its neighbours.",
+}
+_CONTEXT, _LAYERS, _HEADS = 256, 4, 4  # of the bundled models; a test compares them
+_FIRST_SHIFT = 32
+_TALL = 40  # ems of height from which on both texts' heatmaps have room
+
+
+class SchemesPanel(AskingPanel):
+    """Five schemes side by side: a head, losses, and how far the last token's residual moved."""
+
+    name: ClassVar[str] = "schemes"
+    title: ClassVar[str] = "Position schemes"
+    tab: ClassVar[str] = "Positions"
+    wants = WantSchemes
+    help: ClassVar[str] = (
+        "Your text through five small models that differ only in how they are told where a token "
+        "stands: as it is, with its tokens shuffled, or moved to later positions."
+    )
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.changes, self.pages = QButtonGroup(self), QButtonGroup(self)
+        self.seed = _field("shuffle seed", 1, 9999, self._check_seed)
+        self.shift = _field("first position", 0, _CONTEXT - 1, self._check_shift)
+        self.layer_field = _field("layer", 0, _LAYERS - 1, self._check_layer)
+        self.head_field = _field("head", 0, _HEADS - 1, self._check_head)
+        self.long = QPushButton("Long passage")
+        self.long.setToolTip(
+            "Put a held-out passage into the prompt that is longer than the models were trained on."
+        )
+        self.told = FittingLabel(name="What the change did", fills=True)
+        self.complaint = WrappingLabel()
+        for widget in (self.complaint, self.seed, self.shift):
+            widget.hide()
+        self.matrices = {name: BareMatrix() for name in SCHEMES}  # of the changed text
+        self.plain = {name: BareMatrix() for name in SCHEMES}  # of the text as it is
+        self.charts = {name: SchemeChart(_title(name)) for name in SCHEMES}
+        self.legend = LegendLine((1,))
+        self._titles, self._cells = [FittingLabel(fills=True) for _ in SCHEMES], _Rows()
+        self._labels = (FittingLabel(), FittingLabel())
+        self._row_names = (FittingLabel(fills=True), FittingLabel(fills=True))
+        self._em = 11
+        self._stack = QStackedWidget()
+        self._shown: SchemeReadings | None = None
+        self._place()
+        self.setFocusProxy(self.changes.buttons()[1])
+        for what, matrices in (("changed", self.matrices), ("as it is", self.plain)):
+            for name, matrix in matrices.items():
+                matrix.setAccessibleName(f"Heatmap, {_title(name)}, {what}")
+                is_changed = matrices is self.matrices
+                matrix.cell_hovered.connect(
+                    lambda *cell, is_changed=is_changed: self._point(cell, is_changed=is_changed)
+                )
+                matrix.hover_left.connect(lambda: self._point(None, is_changed=True))
+        self.changes.idClicked.connect(lambda _index: self._wish_change())
+        self.pages.idClicked.connect(self._turn)
+        self.seed.committed.connect(lambda _n: self._wish_change())
+        self.shift.committed.connect(lambda _n: self._wish_change())
+        self.layer_field.committed.connect(lambda n: self.wish(Experiment({"layer": n})))
+        self.head_field.committed.connect(lambda n: self.wish(Experiment({"head": n})))
+        self.long.clicked.connect(lambda: self.wish(EditText(resources.long_passage())))
+
+    def draw(self, view: View, previous: View | None) -> None:
+        """Show the readings that the view has; dimmed while they are not the wanted ones."""
+        state = view.state
+        if not state.wants_schemes:
+            self._tell_soon.start()
+        if previous is None or view.theme is not previous.theme:
+            self._dress(view.theme)
+        self._show_choice(state.experiment)
+        missing = absence(view, "what each model makes of it")
+        opened = None if missing else state.schemes
+        readings = None if opened is None else opened.readings
+        if opened is None or readings is None or not readings.tokens:
+            obstacle = "" if opened is None else opened.obstacle
+            self._show_nothing(missing or obstacle or WAITING)
+            return
+        if readings is not self._shown:
+            self._show_readings(readings)
+        text = "" if view.reading is None else view.reading.document.text
+        is_stale = state.stale or (opened.text, opened.choice) != (text, state.experiment)
+        for matrix in (*self.matrices.values(), *self.plain.values()):
+            matrix.set_stale(is_stale)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Both texts' heatmaps where there is room for them."""
+        super().resizeEvent(event)
+        self._share_room()
+
+    def _share_room(self) -> None:
+        is_tall = self.height() > _TALL * self._em
+        for each in (*self.plain.values(), self._row_names[0]):
+            each.setVisible(is_tall)
+
+    def numbers(self, view: View) -> tuple[Table, ...]:
+        """A row for each token, and one for each scheme."""
+        opened = view.state.schemes
+        return () if opened is None or opened.readings is None else scheme_tables(opened.readings)
+
+    def figures(self) -> tuple[Figure, ...]:
+        """How far the change moved each scheme's next-token probabilities."""
+        return tuple(
+            Figure(
+                f"largest change of a probability, {_title(each.positions)}",
+                repr(each.probability_change),
+            )
+            for each in (() if self._shown is None else self._shown.readings)
+        )
+
+    @property
+    def _fields(self) -> tuple[NumberField, ...]:
+        return self.seed, self.shift, self.layer_field, self.head_field
+
+    def _turn(self, page: int) -> None:
+        self._stack.setCurrentIndex(page)
+        self._tell()
+
+    # Choices
+
+    def _show_choice(self, choice: ExperimentChoice) -> None:
+        change = choice.change
+        index = 1 if change.shuffle_seed else 2 if change.shift else 0
+        self.changes.button(index).setChecked(True)
+        if change.shuffle_seed:
+            self.seed.show_value(change.shuffle_seed)
+        if change.shift:
+            self.shift.show_value(change.shift)
+        self.layer_field.show_value(choice.layer)
+        self.head_field.show_value(choice.head)
+        self.seed.setVisible(index == 1)
+        self.shift.setVisible(index == 2)
+
+    def _wish_change(self) -> None:
+        index = self.changes.checkedId()
+        seed = int(self.seed.value) if index == 1 else 0
+        shift = int(self.shift.value) if index == 2 else 0
+        self.wish(Experiment({"change": Change(shuffle_seed=seed, shift=shift)}))
+
+    def _check_seed(self, value: Number) -> None:
+        _check("shuffle seed", value, 1, 9999)
+
+    def _check_shift(self, value: Number) -> None:
+        _check("first position", value, 0, _CONTEXT - 1)
+
+    def _check_layer(self, value: Number) -> None:
+        _check("layer", value, 0, _LAYERS - 1)
+
+    def _check_head(self, value: Number) -> None:
+        _check("head", value, 0, _HEADS - 1)
+
+    def _complain(self) -> None:
+        self.complaint.say(next((each.complaint for each in self._fields if each.complaint), ""))
+
+    # Drawing
+
+    def _show_nothing(self, sentence: str) -> None:
+        self._shown = None
+        self.told.set_wordings("")
+        self.legend.set_legends()
+        for name, matrix in self.matrices.items():
+            matrix.set_empty(sentence if name == "rotary" else "")
+            self.plain[name].set_empty("")
+            self.charts[name].hide_points()
+        for label in self._titles:
+            label.set_wordings("")
+        self._cells.show_nothing()
+        self.setAccessibleDescription(f"{self.help} {sentence}")
+
+    def _show_readings(self, readings: SchemeReadings) -> None:
+        self._shown = readings
+        n_tokens = len(readings.changed_tokens)
+        labels = ("",) * n_tokens  # there is no room for any; the line above tells the tokens
+        visible = np.tri(n_tokens, dtype=np.bool_)
+        top = loss_range(readings)
+        for label, each in zip(self._titles, readings.readings, strict=True):
+            label.set_wordings(_title(each.positions))
+            for matrices, pattern in (
+                (self.plain, each.pattern),
+                (self.matrices, each.changed_pattern),
+            ):
+                matrix = matrices[each.positions]
+                matrix.set_absent(np.zeros(n_tokens, np.bool_), ())
+                matrix.set_matrix(pattern, visible, labels, labels)
+            self.charts[each.positions].show_reading(each, readings.trained_length, top)
+        self.legend.set_legends(self.matrices["learned"].legend)
+        self._cells.show_readings(readings)
+        self._tell()
+        rows = " ".join(scheme_words(each, readings.change) for each in readings.readings)
+        self.setAccessibleDescription(f"{self.help} {self.told.text()} {rows}")
+
+    def _point(self, cell: tuple[int, int] | None, *, is_changed: bool) -> None:
+        for matrix in (self.matrices if is_changed else self.plain).values():
+            matrix.show_pointed(cell)
+        if self._shown is None:
+            return
+        if cell is None:
+            self._tell()
+            return
+        readings = self._shown
+        weights = " · ".join(
+            f"{_title(each.positions)} "
+            f"{(each.changed_pattern if is_changed else each.pattern)[cell]:.3f}"
+            for each in readings.readings
+        )
+        tokens = readings.changed_tokens if is_changed else readings.tokens
+        query, key = (quoted(display(tokens[at])) for at in cell)
+        self.told.set_wordings(f"query {query} → key {key}: {weights}", weights)
+
+    def _tell(self) -> None:
+        if self._shown is None:
+            return
+        words = order_words(self._shown)
+        if self._stack.currentIndex() == 1:
+            words = curve_words(self._shown)
+        self.told.set_wordings(*words)
+
+    # Layout
+
+    def _place(self) -> None:
+        self._rows, self._line, self._last = QVBoxLayout(self), QHBoxLayout(), QHBoxLayout()
+        for group, names in ((self.changes, _CHANGES), (self.pages, _PAGES)):
+            for index, (name, tip) in enumerate(names.items()):
+                button = QPushButton(name)
+                button.setCheckable(True)
+                button.setToolTip(tip)
+                group.addButton(button, index)
+        self.pages.button(0).setChecked(True)
+        for each in self.changes.buttons():
+            self._line.addWidget(each)
+        self._line.addWidget(self.seed)
+        self._line.addWidget(self.shift)
+        self._line.addStretch(1)
+        for each in self.pages.buttons():
+            self._line.addWidget(each)
+        for field in self._fields:
+            field.complained.connect(lambda _sentence: self._complain())
+        for label, name in zip(self._labels, ("layer", "head"), strict=True):
+            label.set_wordings(name)
+        self._last.addWidget(self.legend, 1)
+        for label, field in zip(self._labels, self._fields[2:], strict=True):
+            self._last.addWidget(label)
+            self._last.addWidget(field)
+        self._last.addWidget(self.long)
+        page, self._grid = QWidget(), QGridLayout()
+        page.setLayout(self._grid)
+        self._grid.setContentsMargins(0, 0, 0, 0)
+        for at, (title, name) in enumerate(zip(self._titles, SCHEMES, strict=True), start=1):
+            self._grid.addWidget(title, 0, at)
+            self._grid.addWidget(self.plain[name], 1, at)
+            self._grid.addWidget(self.matrices[name], 2, at)
+            self._grid.setColumnStretch(at, 2)
+        for row, label in enumerate(self._row_names, start=1):
+            self._grid.addWidget(label, row, 0)
+            self._grid.setRowStretch(row, 1)
+        self._grid.setColumnStretch(0, 3)
+        self._cells.place(self._grid, 3)
+        self._charts = ChartGrid(list(self.charts.values()))
+        self._stack.addWidget(page)
+        self._stack.addWidget(self._charts)
+        self._rows.addLayout(self._line)
+        self._rows.addWidget(self.complaint)
+        self._rows.addWidget(self.told)
+        self._rows.addWidget(self._stack, 1)
+        self._rows.addLayout(self._last)
+
+    def _dress(self, theme: Theme) -> None:
+        unit = theme.unit
+        self.told.set_look(theme, theme.text)
+        self.complaint.set_look(theme.font_body, theme.bad)
+        self.legend.set_theme(theme)
+        for label in self._labels:
+            label.set_look(theme, theme.text_dim)
+        for label, name in zip(self._row_names, ("as it is", "changed"), strict=True):
+            label.set_look(theme, theme.text_dim, small=True)
+            label.set_wordings(name)
+        for title in self._titles:
+            title.set_look(theme, theme.text, bold=True)
+        for field in self._fields:
+            field.set_theme(theme)
+        for name in SCHEMES:
+            self.matrices[name].set_theme(theme)
+            self.plain[name].set_theme(theme)
+            self.charts[name].set_theme(theme)
+        self._cells.set_theme(theme)
+        self._charts.set_spacing(2 * unit)
+        self._rows.setContentsMargins(2 * unit, unit, 2 * unit, unit)
+        for layout in (self._rows, self._line, self._last):
+            layout.setSpacing(unit)
+        self._grid.setHorizontalSpacing(unit)
+        self._grid.setVerticalSpacing(0)
+        self._em = theme.font_axis
+        self._share_room()
+
+
+class _Rows:
+    """The figures under the heatmaps: a row for each, a column for each scheme."""
+
+    def __init__(self) -> None:
+        n_rows = 3 + _LAYERS + 1
+        self._names = [FittingLabel(fills=True) for _ in range(n_rows)]
+        self._values = [[FittingLabel(fills=True) for _ in SCHEMES] for _ in range(n_rows)]
+
+    def place(self, grid: QGridLayout, first: int) -> None:
+        """Put them into a grid, from a row on."""
+        for row, (name, values) in enumerate(zip(self._names, self._values, strict=True)):
+            grid.addWidget(name, first + row, 0)
+            for column, value in enumerate(values):
+                grid.addWidget(value, first + row, column + 1)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take over colours and sizes."""
+        for name, values in zip(self._names, self._values, strict=True):
+            name.set_look(theme, theme.text_dim, small=True)
+            for value in values:
+                value.set_look(theme, theme.text, small=True)
+
+    def show_nothing(self) -> None:
+        """Leave all empty."""
+        for labels in (self._names, *self._values):
+            for label in labels:
+                label.set_wordings("")
+
+    def show_readings(self, readings: SchemeReadings) -> None:
+        """Losses, the largest change of a probability, and the residual's change by depth."""
+        named = [
+            ("nats per token, as it is", "nats, as it is", "as it is"),
+            ("nats per token, changed", "nats, changed", "changed"),
+            ("largest change of a probability", "most Δ probability", "Δ p"),
+            ("last residual moved: embedding", "moved: embedding", "Δ embedding"),
+            *(
+                (f"last residual moved: layer {layer}", f"moved: layer {layer}", f"Δ layer {layer}")
+                for layer in range(_LAYERS)
+            ),
+        ]
+        for label, wordings in zip(self._names, named, strict=True):
+            label.set_wordings(*wordings)
+        for column, each in enumerate(readings.readings):
+            figures = (
+                loss_words(each.mean_loss),
+                loss_words(each.changed_mean_loss),
+                _small(each.probability_change),
+                *(f"{_small(share)}" for share in each.moved.tolist()),
+            )
+            for row, figure in enumerate(figures):
+                self._values[row][column].set_wordings(figure)
+
+
+def _title(name: str) -> str:
+    return _TITLES.get(name, name)
+
+
+def _small(value: float) -> str:
+    """A share: 0 where it is just that, 4e-07 where rounding alone is left."""
+    if value == 0:
+        return "0"
+    return f"{value:.3f}" if value >= 0.0005 else f"{value:.0e}"
+
+
+def _field(name: str, least: int, most: int, check: Callable[[Number], object]) -> NumberField:
+    kind = NumberKind(name=name, least=least, most=most, step=1, use=f"use {least} to {most}")
+    field = NumberField(kind, check)
+    field.setToolTip(name.capitalize())
+    if name == "first position":
+        field.show_value(_FIRST_SHIFT)
+    return field
+
+
+def _check(name: str, value: Number, least: int, most: int) -> None:
+    if not least <= value <= most:
+        raise ConfigError(f"{name} = {value} is not possible; use {least} to {most}.")
+
+
+def order_words(readings: SchemeReadings) -> tuple[str, ...]:
+    """What the change did to the model without positions, layer by layer."""
+    bare = next(each for each in readings.readings if each.positions == "none")
+    if readings.change.is_none:
+        longer = len(readings.tokens) > readings.trained_length
+        told = f"{len(readings.tokens)} tokens; trained on windows of {readings.trained_length}"
+        return (f"{told}, so the end is new ground" if longer else told, told)
+    if readings.change.shift:
+        begins = f"The text begins at position {readings.change.shift}"
+        return f"{begins}; schemes that count distances see no difference", begins
+    if len(bare.moved) < 3:
+        return ("",)
+    first, deeper = _small(float(bare.moved[1])), _small(float(bare.moved[2]))
+    moved = f"Without positions the last token's residual moves by {first} in layer 0"
+    sees = f"{deeper} in layer 1, which sees how many tokens others could see"
+    return (
+        f"{moved}, which sees no order, and by {sees}",
+        f"Without positions the last residual moves by {first} in layer 0, {deeper} in layer 1",
+        f"none: moved by {first} in layer 0, {deeper} in layer 1",
+    )
+
+
+def curve_words(readings: SchemeReadings) -> tuple[str, ...]:
+    """What the lines on the loss page are."""
+    changed = "" if readings.change.is_none else ", dashed: changed"
+    upright = f"upright: {readings.trained_length} tokens, the length trained on"
+    if len(readings.tokens) <= readings.trained_length:
+        upright = f"{len(readings.tokens)} tokens; trained on windows of {readings.trained_length}"
+    return (
+        f"Nats per token by position, averaged over 16 tokens. Solid: as it is{changed}; {upright}",
+        f"Nats by position. Solid: as it is{changed}; {upright}",
+    )
+
+
+def scheme_words(reading: SchemeReading, change: Change) -> str:
+    """One scheme's figures in a sentence."""
+    said = f"{_title(reading.positions)}: {loss_words(reading.mean_loss)} nats per token"
+    if change.is_none:
+        return f"{said}."
+    return (
+        f"{said}, changed {loss_words(reading.changed_mean_loss)}, largest change of a "
+        f"probability {_small(reading.probability_change)}."
+    )

@@ -1,0 +1,244 @@
+"""The leak pair and the position schemes: the bundled small models on what is typed."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+
+import resources
+from engine.experiments import Change, LeakTrials, SchemeReadings
+from engine.small_models import SmallModels
+from gui.experimenting import LEAK_MODELS, SCHEME_MODELS
+from gui.panels.leak import LeakPanel
+from gui.panels.schemes import SCHEMES, SchemesPanel
+from gui.widgets.scheme_charts import smoothed
+from tests.gui.whole_window import WholeWindow, wait_until
+
+LEFT = Qt.MouseButton.LeftButton
+TEXT = "the king is dead and the queen is gone"
+
+
+@pytest.fixture
+def whole(qapp: QApplication, small_model: Path) -> Iterator[WholeWindow]:  # noqa: ARG001
+    """The program with a small model of letters."""
+    window = WholeWindow(model=small_model, prompt=TEXT).start()
+    yield window
+    window.close()
+
+
+def leak_of(whole: WholeWindow) -> tuple[LeakPanel, LeakTrials]:
+    """The panel in front, with the trials of the present text."""
+    panel = whole.panel("leak")
+    assert isinstance(panel, LeakPanel)
+    whole.window.go_to_panel("leak")
+
+    def is_there() -> bool:
+        opened, reading = whole.state.leak, whole.state.reading
+        is_shown = opened is not None and panel._shown is opened.trials
+        return is_shown and reading is not None and opened.text == reading.document.text
+
+    wait_until(is_there, "the trials")
+    assert panel._shown is not None
+    return panel, panel._shown
+
+
+def schemes_of(whole: WholeWindow) -> tuple[SchemesPanel, SchemeReadings]:
+    """The panel in front, with the readings of what is wanted now."""
+    panel = whole.panel("schemes")
+    assert isinstance(panel, SchemesPanel)
+    whole.window.go_to_panel("schemes")
+
+    def is_there() -> bool:
+        opened, state = whole.state.schemes, whole.state
+        if opened is None or state.reading is None or panel._shown is not opened.readings:
+            return False
+        wanted = state.reading.document.text, state.experiment
+        return (opened.text, opened.choice) == wanted
+
+    wait_until(is_there, "the readings")
+    assert panel._shown is not None
+    return panel, panel._shown
+
+
+def test_the_panel_shows_the_four_losses_that_the_models_give(whole: WholeWindow) -> None:
+    """And what each writes, as the same models opened by hand do."""
+    panel, _trials = leak_of(whole)
+    by_hand = SmallModels([resources.model_folder(name) for name in LEAK_MODELS]).leak(TEXT)
+    for (trained, mask), view in panel.views.items():
+        trial = by_hand.trial(trained, mask)
+        said = float(view.loss.text().split(": ")[1].split()[0])
+        assert said == pytest.approx(trial.mean_loss, rel=0.01, abs=0.006)
+        assert view.written.toPlainText() == trial.continuation.strip("\n")
+        assert view.written.isReadOnly()
+
+
+def test_the_model_trained_without_the_mask_reads_the_answer_and_is_lost_with_it(
+    whole: WholeWindow,
+) -> None:
+    _panel, trials = leak_of(whole)
+    assert trials.trial("none", "none").mean_loss < 0.1
+    assert trials.trial("none", "none").answer_weight > 0.9
+    assert trials.trial("none", "causal").mean_loss > trials.trial("causal", "causal").mean_loss + 2
+
+
+def test_the_answer_is_framed_and_moves_with_the_keys(whole: WholeWindow) -> None:
+    """Up goes to the query before; its answer is the token right of the diagonal."""
+    panel, trials = leak_of(whole)
+    last = len(trials.tokens) - 2
+    assert panel.query == last
+    matrix = panel.views["none", "none"].matrix
+    assert (matrix._query, matrix._key) == (last, last + 1)
+    matrix.setFocus()
+    QTest.keyClick(matrix, Qt.Key.Key_Up)
+    assert panel.query == last - 1
+    assert (matrix._query, matrix._key) == (last - 1, last)
+    weight = trials.trial("none", "none").pattern[last - 1, last]
+    assert repr(float(f"{weight:.8g}"))[:6] in panel.told.text()
+
+
+def test_typing_reads_the_new_text_with_both_models(whole: WholeWindow) -> None:
+    leak_of(whole)
+    whole.type("!")
+    wait_until(lambda: whole.reading.document.text != TEXT, "the longer text")
+    _panel, trials = leak_of(whole)
+    assert b"".join(trials.tokens).decode() == whole.editor.toPlainText()
+    assert len(whole.editor.toPlainText()) == len(TEXT) + 1
+
+
+def test_an_empty_text_asks_to_type_something(whole: WholeWindow) -> None:
+    panel, _trials = leak_of(whole)
+    whole.editor.setFocus()
+    QTest.keyClick(whole.editor, Qt.Key.Key_A, Qt.KeyboardModifier.ControlModifier)
+    QTest.keyClick(whole.editor, Qt.Key.Key_Delete)
+    wait_until(lambda: panel._shown is None, "the sentence")
+    assert "Type something" in panel.accessibleDescription()
+    assert not any(view.written.toPlainText() for view in panel.views.values())
+
+
+def test_a_hidden_panel_asks_for_nothing(whole: WholeWindow) -> None:
+    leak_of(whole)
+    whole.window.go_to_panel("head")
+    wait_until(lambda: not whole.state.wants_leak, "that nobody looks")
+    before = whole.state.leak
+    whole.type("?")
+    whole.idle()
+    assert whole.state.leak is before
+
+
+def test_without_positions_the_first_layer_is_not_moved_by_another_order(
+    whole: WholeWindow,
+) -> None:
+    """And the panel says both numbers, the first and that of the layer above."""
+    panel, readings = schemes_of(whole)
+    assert readings.change == Change(shuffle_seed=1)
+    bare = next(each for each in readings.readings if each.positions == "none")
+    assert bare.moved[1] < 1e-5
+    assert bare.moved[2] > 1e-3
+    assert f"{bare.moved[2]:.3f}" in panel.told.text()
+    others = [each for each in readings.readings if each.positions != "none"]
+    assert min(each.moved[1] for each in others) > 0.01
+
+
+def test_the_figures_are_those_of_the_models_opened_by_hand(whole: WholeWindow) -> None:
+    panel, _readings = schemes_of(whole)
+    models = SmallModels([resources.model_folder(name) for name in SCHEME_MODELS])
+    by_hand = models.schemes(TEXT, Change(shuffle_seed=1), 0, 0)
+    for column, each in enumerate(by_hand.readings):
+        shown = [row[column].text() for row in panel._cells._values]
+        assert shown[0] == f"{each.mean_loss:.2f}"
+        assert shown[1] == f"{each.changed_mean_loss:.2f}"
+        assert float(shown[2]) == pytest.approx(each.probability_change, abs=0.0006)
+    assert tuple(each.positions for each in by_hand.readings) == SCHEMES
+
+
+def test_moving_the_text_on_is_seen_only_where_positions_are_absolute(whole: WholeWindow) -> None:
+    """By a click on the choice, and a number typed into its field."""
+    panel, _readings = schemes_of(whole)
+    QTest.mouseClick(panel.changes.button(2), LEFT)
+    _panel, readings = schemes_of(whole)
+    assert readings.change == Change(shift=32)
+    panel.shift.setFocus()
+    panel.shift.selectAll()
+    QTest.keyClicks(panel.shift, "100")
+    QTest.keyClick(panel.shift, Qt.Key.Key_Return)
+    _panel, readings = schemes_of(whole)
+    assert readings.change == Change(shift=100)
+    for each in readings.readings:
+        is_absolute = each.positions in {"learned", "sinusoidal"}
+        assert (each.probability_change > 1e-3) == is_absolute, each.positions
+
+
+def test_another_head_is_looked_at_by_its_numbers(whole: WholeWindow) -> None:
+    panel, before = schemes_of(whole)
+    panel.layer_field.setFocus()
+    QTest.keyClick(panel.layer_field, Qt.Key.Key_Up)
+    _panel, after = schemes_of(whole)
+    assert whole.state.experiment.layer == 1
+    pairs = zip(before.readings, after.readings, strict=True)
+    assert not any(np.array_equal(one.pattern, other.pattern) for one, other in pairs)
+
+
+@pytest.mark.parametrize(
+    ("field", "typed", "right"),
+    [("layer_field", "9", "use 0 to 3"), ("shift", "900", "use 0 to 255"), ("seed", "x", "use 1")],
+)
+def test_a_number_that_is_not_possible_gets_a_sentence(
+    whole: WholeWindow, field: str, typed: str, right: str
+) -> None:
+    panel, readings = schemes_of(whole)
+    if field == "shift":
+        QTest.mouseClick(panel.changes.button(2), LEFT)
+        _panel, readings = schemes_of(whole)
+    box = getattr(panel, field)
+    box.setFocus()
+    box.selectAll()
+    QTest.keyClicks(box, typed)
+    QTest.keyClick(box, Qt.Key.Key_Return)
+    assert right in panel.complaint.text()
+    assert panel.complaint.isVisible()
+    assert panel._shown is readings
+
+
+def test_a_long_passage_goes_beyond_the_trained_length(whole: WholeWindow) -> None:
+    """It is put into the prompt, and the loss page marks where the models were trained to."""
+    panel, _readings = schemes_of(whole)
+    QTest.mouseClick(panel.changes.button(0), LEFT)
+    QTest.mouseClick(panel.long, LEFT)
+    wait_until(lambda: whole.state.text == resources.long_passage(), "the passage")
+    _panel, readings = schemes_of(whole)
+    assert len(readings.tokens) > readings.trained_length == 128
+    QTest.mouseClick(panel.pages.button(1), LEFT)
+    assert "128 tokens" in panel.told.text()
+    assert panel.charts["none"].isVisible()
+
+
+def test_pointing_at_a_cell_reads_it_in_all_schemes(whole: WholeWindow) -> None:
+    panel, readings = schemes_of(whole)
+    matrix = panel.matrices["rotary"]
+    cell = len(readings.tokens) - 1, 1
+    wait_until(lambda: matrix.cell_rect(*cell).width() > 0, "the heatmap")
+    place = matrix.cell_rect(*cell).center()
+    QTest.mouseMove(matrix, QPoint(round(place.x()), round(place.y())))
+    wait_until(lambda: "rotary" in panel.told.text() and "key" in panel.told.text(), "the words")
+    for each in readings.readings:
+        assert f"{each.changed_pattern[cell]:.3f}" in panel.told.text()
+
+
+def test_a_smoothed_loss_is_the_mean_with_what_stands_before_it() -> None:
+    loss = np.array([np.nan, *range(1, 31)], np.float32)
+    curve = smoothed(loss)
+    assert len(curve) == 30
+    assert curve[0] == 1
+    assert curve[2] == pytest.approx(2)
+    assert curve[29] == pytest.approx(np.mean(range(15, 31)))
+
+
+def test_closing_while_the_models_read_ends_at_once(qapp: QApplication, small_model: Path) -> None:  # noqa: ARG001
+    window = WholeWindow(model=small_model, prompt=TEXT * 6).start()
+    window.window.go_to_panel("leak")
+    wait_until(lambda: window.state.wants_leak, "the panel")
+    window.close()
