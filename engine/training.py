@@ -102,7 +102,8 @@ class _Stop:
         self.asked = True
 
 
-def _parser() -> argparse.ArgumentParser:
+def command_line() -> argparse.ArgumentParser:
+    """What the trainer can be told."""
     parser = argparse.ArgumentParser(
         prog="python -m engine.training",
         description="Train a small transformer on text files, on the processor. "
@@ -136,6 +137,12 @@ def _parser() -> argparse.ArgumentParser:
     ):
         shape.add_argument(_flag(name), choices=known, default=usual)
     shape.add_argument("--no-bias", action="store_true", help="no biases anywhere")
+    shape.add_argument(
+        "--embedding-scale",
+        type=float,
+        default=1.0,
+        help="what rows of the embedding are multiplied by before positions are added",
+    )
     shape.add_argument("--untied", action="store_true", help="an output matrix of its own")
     how = parser.add_argument_group("training")
     for field in fields(TrainingSettings):
@@ -172,6 +179,7 @@ def _model_config(arguments: argparse.Namespace, vocab_size: int) -> ModelConfig
         qkv_bias=bias,
         attention_output_bias=bias,
         mlp_bias=bias,
+        embedding_scale=arguments.embedding_scale,
         tied_output=not arguments.untied,
     )
 
@@ -283,7 +291,7 @@ def describe(progress: Progress) -> str:
 
 def main(words: Sequence[str] | None = None) -> int:
     """The command line; returns its exit status."""
-    arguments = _parser().parse_args(words)
+    arguments = command_line().parse_args(words)
     keep_freed_memory()
     if arguments.threads:
         torch.set_num_threads(arguments.threads)

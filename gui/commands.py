@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+import resources
 from engine.formats import DEVICE_TITLES, FORMAT_SENTENCES, FORMATS
 from gui import wishes
 from gui.head_effects import all_on, layer_heads, switched
@@ -109,6 +110,10 @@ def _move_query(by: int) -> Callable[[State], Wish | None]:
         return wishes.SelectPosition(max(0, min(last, query + by)))
 
     return move
+
+
+def _write(text: str) -> Callable[[State], Wish]:
+    return lambda _state: wishes.EditText(text)
 
 
 def _toggle_mask(state: State) -> Wish:
@@ -568,6 +573,12 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command("full_screen", "View", "Full screen", "Use the whole screen.", ("F11",)),
     Command("reset_layout", "View", "Usual layout", "Put all panels back where they belong."),
+    *(
+        Command(
+            f"example_{number}", "Examples", example.title, example.help, (), _write(example.text)
+        )
+        for number, example in enumerate(resources.examples(), start=1)
+    ),
     *(
         Command(
             f"{PANEL_COMMAND}{panel.name}",

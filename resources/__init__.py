@@ -1,6 +1,6 @@
 """What ships beside the code: models, corpus, prompts. No heavy imports here."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 _HERE = Path(__file__).parent
@@ -33,12 +33,31 @@ def long_passage() -> str:
 def model_folders() -> list[Path]:
     """The bundled models, the one to open first at the front."""
     folders = {path.parent for path in (_HERE / "models").glob("*/config.json")}
-    return sorted(folders, key=lambda folder: (folder.name != "shakespeare", folder.name))
+    first = ("shakespeare", "shakespeare-chars")
+    return sorted(folders, key=lambda folder: (folder.name not in first, folder.name))
 
 
 def default_prompt() -> str:
     """The text on screen at the very first start."""
     return (_HERE / "prompts" / "default.txt").read_text(encoding="utf-8")
+
+
+@dataclass(frozen=True)
+class Example:
+    """A prompt that shows something, as `prompts/examples.toml` has it."""
+
+    title: str
+    help: str
+    text: str = ""  # "": that of the very first start
+
+
+def examples() -> tuple[Example, ...]:
+    """The prompts that are offered."""
+    import tomllib  # noqa: PLC0415 - after the first paint
+
+    data = tomllib.loads((_HERE / "prompts" / "examples.toml").read_text(encoding="utf-8"))
+    rows = (Example(**row) for row in data["example"])
+    return tuple(replace(row, text=row.text or default_prompt()) for row in rows)
 
 
 def pairs() -> tuple[Pair, ...]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QGuiApplication, QKeySequence
+from PySide6.QtGui import QAction, QGuiApplication, QKeySequence
 from PySide6.QtWidgets import (
     QApplication,
     QDockWidget,
@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+import resources
 from engine.ablation_pass import EffectSweep
 from engine.sampling import Sampling
 from gui.commands import COMMANDS, PANEL_COMMAND, ZOOM_STEPS, Command
@@ -147,6 +148,16 @@ def test_heads_are_counted_from_the_model_that_is_open() -> None:
         "layer_down": SelectHead(0, 3),
     }
     assert {name: BY_ID[name].wish(state) for name in wanted} == wanted  # type: ignore[misc]
+
+
+def test_an_example_is_put_into_the_prompt(whole: WholeWindow) -> None:
+    """Whole, and undone like anything else that was written."""
+    example = next(each for each in resources.examples() if "pattern" in each.title)
+    action = next(a for a in whole.window.findChildren(QAction) if a.text() == example.title)
+    assert action.statusTip() == example.help
+    action.trigger()
+    whole.idle()
+    assert whole.reading.document.text == whole.editor.text() == example.text
 
 
 # Each key

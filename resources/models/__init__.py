@@ -1,0 +1,1 @@
+"""The bundled models, and what makes the small ones of the experiments."""
