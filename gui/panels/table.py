@@ -17,6 +17,7 @@ from gui.panels.next_token import NextTokenPanel
 from gui.panels.prompt import PromptPanel
 from gui.panels.residual import ResidualPanel
 from gui.panels.time import TimePanel
+from gui.panels.windows import WindowsPanel
 
 # Places are explained at `MainWindow.furnish`.
 PANELS: tuple[tuple[type[Panel], str], ...] = (
@@ -36,4 +37,5 @@ PANELS: tuple[tuple[type[Panel], str], ...] = (
     (ChecksPanel, "bottom beside bare"),
     (CodePanel, "left tab"),
     (ComparePanel, "center tab"),
+    (WindowsPanel, "center tab"),
 )
