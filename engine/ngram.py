@@ -12,7 +12,6 @@ different tokens stood before; beneath all stands 1 / V.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import log
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +31,10 @@ def longest_history(vocab_size: int) -> int:
     At most 5; a vocabulary of 3,072 allows 4, one of 50,257 3. At least 1, for a vocabulary of
     less than 2³¹ tokens.
     """
-    return max(1, min(_LONGEST, int(62 * log(2) / log(max(2, vocab_size))) - 1))
+    longest = 1
+    while longest < _LONGEST and vocab_size ** (longest + 2) <= 2**63:
+        longest += 1
+    return longest
 
 
 @dataclass(frozen=True)
