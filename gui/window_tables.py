@@ -19,8 +19,12 @@ def windows_tables(
     tokens: tuple[bytes, ...],
     windows: Windows,
     fixed_window: FixedWindowLoss | None,
+    prefix: str = "",
 ) -> tuple[Table, ...]:
-    """The losses under each mask, what each mask comes to, and the query's weights."""
+    """The losses under each mask, what each mask comes to, and the query's weights.
+
+    `prefix` tells tables of another text than the one that is read from those of that one.
+    """
     names = [conditions_said(under.conditions) for under in windows.masks]
     losses = {**_tokens(token_ids, tokens), "nats": _columns([u.loss for u in windows.masks])}
     if fixed_window is not None:
@@ -33,9 +37,9 @@ def windows_tables(
     }
     layers = [f"layer {layer}" for layer in range(len(windows.masks[0].cache_rows))]
     tables = [
-        Table("losses", losses, {"nats": names}),
-        Table("masks", masks, {"keys_in_layer": layers}),
-        _weights(windows, names),
+        Table(f"{prefix}losses", losses, {"nats": names}),
+        Table(f"{prefix}masks", masks, {"keys_in_layer": layers}),
+        _weights(f"{prefix}weights", windows, names),
     ]
     if fixed_window is not None:
         facts: dict[str, Column] = {
@@ -52,7 +56,7 @@ def _columns(rows: list[np.ndarray]) -> np.ndarray:
     return np.stack(rows, axis=1)
 
 
-def _weights(windows: Windows, names: list[str]) -> Table:
+def _weights(name: str, windows: Windows, names: list[str]) -> Table:
     """The query's weights: a row for each mask, layer and head, a column for each key."""
     row = np.stack([under.row for under in windows.masks])  # [masks, L, H, S]
     mask, layer, head = np.indices(row.shape[:3]).reshape(3, -1)
@@ -64,7 +68,7 @@ def _weights(windows: Windows, names: list[str]) -> Table:
         "weight": row.reshape(-1, row.shape[-1]),
     }
     keys = [f"on key {key}" for key in range(row.shape[-1])]
-    return Table("weights", columns, {"weight": keys})
+    return Table(name, columns, {"weight": keys})
 
 
 def prepared_tables() -> tuple[Table, ...]:

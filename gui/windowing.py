@@ -100,7 +100,7 @@ class Windowing(QObject):
         if reading.info is not scope.info:
             raise CancelledError("the text belongs to a model that is no longer open.")
         tokens = reading.document.tokens[reading.n_fallen : reading.cursor]
-        answer = Answer(asked, reading, tokens)
+        answer = Answer(asked, reading, asked.token_ids, tokens)
         if asked.what == "eviction" and asked.budget is not None:
             told = _Teller(self._came.emit)
             eviction = scope.eviction(reading, asked.budget, N_MORE, void, told)
@@ -112,7 +112,8 @@ class Windowing(QObject):
         token_ids, query = asked.token_ids, asked.query
         if asked.what == "sentence":
             token_ids = tuple(scope.tokenizer.encode(SENTENCE))[: reading.info.config.max_seq_len]
-            answer = replace(answer, tokens=tuple(map(scope.tokenizer.token_bytes, token_ids)))
+            tokens = tuple(map(scope.tokenizer.token_bytes, token_ids))
+            answer = replace(answer, token_ids=token_ids, tokens=tokens)
             query = len(token_ids) - 1
         window, sinks = asked.sizes
         conditions = asked.conditions or reading.conditions

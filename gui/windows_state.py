@@ -99,7 +99,8 @@ class Answer:
 
     asked: Asked
     reading: Reading
-    tokens: tuple[bytes, ...] = ()  # that were read
+    token_ids: tuple[int, ...] = ()  # that were read
+    tokens: tuple[bytes, ...] = ()
     windows: Windows | None = None
     fixed_window: FixedWindowLoss | None = None
     eviction: Eviction | None = None

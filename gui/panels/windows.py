@@ -83,15 +83,17 @@ class WindowsPanel(AskingPanel):
         prepared = prepared_tables() if state.choice.page == "prepared" else ()
         if answer is None:
             return prepared
-        token_ids = answer.asked.token_ids
+        token_ids = answer.token_ids
         if answer.eviction is not None:
             return eviction_tables(token_ids, answer.tokens, answer.eviction)
         if answer.windows is None:
             return prepared
         fixed = state.answer("fixed window")
-        is_of_text = fixed is not None and fixed.asked.token_ids == token_ids
+        is_of_text = fixed is not None and fixed.token_ids == token_ids
         loss = fixed.fixed_window if fixed is not None and is_of_text else None
-        return (*prepared, *windows_tables(token_ids, answer.tokens, answer.windows, loss))
+        prefix = "live_" if prepared else ""
+        tables = windows_tables(token_ids, answer.tokens, answer.windows, loss, prefix)
+        return (*prepared, *tables)
 
     def figures(self) -> tuple[Figure, ...]:
         """The losses or weights of the query's column."""

@@ -86,7 +86,7 @@ class WindowsPage(QWidget):
         windows, info = answer.windows, answer.reading.info
         assert windows is not None  # noqa: S101 - asked before
         labels = tuple(map(display, answer.tokens))
-        token_ids = answer.asked.token_ids
+        token_ids = answer.token_ids
         last = windows.n_tokens - 1
         query = self._query = windows.query
         is_same_text = view.reading is not None and view.n_tokens == windows.n_tokens
@@ -98,7 +98,7 @@ class WindowsPage(QWidget):
         notes: tuple[str, ...] = (reach_said(windows, info.config),)
         obstacle = ""
         if fixed is not None and fixed.fixed_window is not None:
-            if fixed.asked.token_ids == token_ids:
+            if fixed.token_ids == token_ids:
                 strips.append(fixed_window_strip(fixed.fixed_window, query))
             notes = fixed_window_said(fixed.fixed_window)
         elif fixed is not None:
