@@ -309,7 +309,7 @@ def eviction_strips(eviction: Eviction, step: int | None) -> list[Strip]:
         ),
         Strip(
             (
-                f"difference: {by} nats per token; red costs more, blue less"
+                f"difference: {by} nats per token; + costs more under the budget"
                 if not isnan(eviction.mean)
                 else "difference: none yet",
                 f"difference: {by} nats",

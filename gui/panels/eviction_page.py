@@ -24,7 +24,7 @@ from gui.wishes import ChooseWindows, SelectPosition
 
 WAITING = "The text is being decoded token by token under the budget."
 MEGA = 1e6
-_ROOMY = 24  # lines from which on a continuation may take three
+_ROOMY = 24  # lines from which on a continuation may take two
 _MAY_BREAK = "\u200b"  # between tokens: visible spaces give a line no place to end
 _TITLES: dict[Policy, tuple[str, str]] = {
     "window": ("Window", "The last keys stay; the oldest goes."),
@@ -165,7 +165,7 @@ class EvictionPage(QWidget):
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Give the continuations as many lines as there is room for."""
         super().resizeEvent(event)
-        n_lines = 1 if self.height() < _ROOMY * self.told.sizeHint().height() else 3
+        n_lines = 1 if self.height() < _ROOMY * self.told.sizeHint().height() else 2
         for label in (self.full, self.under):
             label.set_max_lines(n_lines)
 

@@ -34,7 +34,9 @@ Palette: TypeAlias = Literal["loss", "weights", "difference"]
 Floats: TypeAlias = NDArray[np.floating]
 
 _COLUMN = 5.2  # ems of a column that can be read
+_NARROW = 4.2  # to which it shrinks if all then fit
 _WIDEST = 9.0  # to which it grows while there are few
+_MOST_MORE = 2.5  # lines by which a strip grows where there is room
 _LEAST_LETTERED = 2.4  # ems below which a column has no letters
 _STALE = 0.45
 
@@ -80,7 +82,7 @@ class StripTable(QAbstractScrollArea):
         self._is_whole = False
         self._is_stale = False
         self._sentence = ""
-        self._gutter = 0
+        self._gutter, self._more = 0, 0.0
         self.setAccessibleName(name)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setFrameShape(QFrame.Shape.NoFrame)
@@ -221,11 +223,14 @@ class StripTable(QAbstractScrollArea):
 
     def _cell_height(self, strip: int) -> float:
         has_cells = self._strips[strip].fill is not None
-        return float(self._axis.line + self._theme.unit) if has_cells else 0.0
+        return float(self._axis.line + self._theme.unit + self._more) if has_cells else 0.0
 
     def _strip_height(self, strip: int) -> float:
         lane = self._lane + 2 if self._strips[strip].held is not None else 0
-        return self._heading + self._cell_height(strip) + lane + 1.5 * self._theme.unit
+        return self._heading + self._cell_height(strip) + lane + self._theme.unit
+
+    def _high(self) -> float:
+        return self._head + sum(self._strip_height(each) for each in range(len(self._strips)))
 
     def _lay_out(self) -> None:
         theme, n = self._theme, len(self._labels)
@@ -233,6 +238,11 @@ class StripTable(QAbstractScrollArea):
         self._lane = 2 * theme.unit
         self._head = self._axis.line + theme.unit
         room = self.viewport().size()
+        self._more = 0.0
+        n_tall = sum(strip.fill is not None for strip in self._strips)
+        if n_tall:
+            spare = (room.height() - self._high()) / n_tall
+            self._more = min(max(0.0, spare), _MOST_MORE * self._axis.line)
         self._gutter = 0
         for index, strip in enumerate(self._strips):
             if strip.sight is not None:
@@ -240,14 +250,13 @@ class StripTable(QAbstractScrollArea):
         self._column = _COLUMN * self._axis.em
         if self._is_whole and n:
             self._column = min(_WIDEST * self._axis.em, max(1.0, self._room() / n))
-        elif n:
-            self._column = max(self._column, min(_WIDEST * self._axis.em, self._room() / n))
+        elif n and self._room() / n >= _NARROW * self._axis.em:
+            self._column = min(_WIDEST * self._axis.em, self._room() / n)
         across, down = self.horizontalScrollBar(), self.verticalScrollBar()
         across.setRange(0, max(0, round(n * self._column) - self._room()))
         across.setPageStep(max(1, self._room()))
         across.setSingleStep(round(self._column))
-        high = self._head + sum(self._strip_height(each) for each in range(len(self._strips)))
-        down.setRange(0, max(0, round(high) - room.height()))
+        down.setRange(0, max(0, round(self._high()) - room.height()))
         down.setPageStep(room.height())
         down.setSingleStep(self._body.line)
         self._say()
@@ -277,8 +286,9 @@ class StripTable(QAbstractScrollArea):
 
     def sizeHint(self) -> QSize:
         """All strips, and eight columns."""
-        high = self._head + sum(self._strip_height(each) for each in range(len(self._strips)))
-        return QSize(round(8 * _COLUMN * self._axis.em), round(high) + self._theme.unit)
+        n_tall = sum(strip.fill is not None for strip in self._strips)
+        high = round(self._high() - n_tall * self._more) + self._theme.unit
+        return QSize(round(8 * _COLUMN * self._axis.em), high)
 
     def minimumSizeHint(self) -> QSize:
         """Two strips' worth."""
@@ -437,7 +447,8 @@ class StripTable(QAbstractScrollArea):
             if framed is not None and framed in self.positions_in_sight():
                 position, label = framed, self._labels[framed]
                 wide = max(self._column, min(self._bold.width(label), 6 * self._axis.em) + 4)
-                place = QRectF(self._left(position), 0, wide, self._head)
+                left = min(self._left(position), self.viewport().width() - wide)
+                place = QRectF(left, 0, wide, self._head)
                 painter.fillRect(place, QColor(ground))
                 painter.setPen(QColor(ink))
                 self._bold.draw(painter, place, label, CENTRE)
