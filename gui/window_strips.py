@@ -78,18 +78,18 @@ def mask_strips(
     strips = []
     for under in windows.masks:
         name, n_tokens = mask_said(under), windows.n_tokens
-        mean = _mean_said(under.mean, base.mean if under is not base else None)
+        mean, short = _mean_said(under.mean, base.mean if under is not base else None)
         keys = _keys_said(under.cache_rows, n_tokens)
         size = size_said(under.cache_bytes)
         on = _on_antecedent(windows, under, antecedent)
         strips.append(
             loss_strip(
                 (
-                    f"{name}: mean {mean} nats · cache {size}, {keys} in a layer{on}",
-                    f"{name}: mean {mean} nats · cache {size}{on}",
-                    f"{name}: {mean} nats · cache {size}",
-                    f"{name}: {mean} nats · {size}",
-                    f"{name}: {mean} · {size}",
+                    f"{name}: {mean} · cache {size}, {keys} in a layer{on}",
+                    f"{name}: {mean} · cache {size}{on}",
+                    f"{name}: {short} · cache {size}",
+                    f"{name}: {short} · {size}",
+                    f"{name}: {short.removesuffix(' nats')} · {size}",
                     name,
                 ),
                 under.loss,
@@ -100,11 +100,12 @@ def mask_strips(
     return strips
 
 
-def _mean_said(mean: float, base: float | None) -> str:
+def _mean_said(mean: float, base: float | None = None) -> tuple[str, str]:
+    """A mean loss in words and in fewer; with how far it is from another."""
     if isnan(mean):
-        return "no"
+        return "no loss yet", "no loss"
     apart = f" ({mean - base:+.2f})" if base is not None else ""
-    return f"{mean:.2f}{apart}"
+    return f"mean {mean:.2f}{apart} nats", f"{mean:.2f}{apart} nats"
 
 
 def _keys_said(rows: Sequence[int], n_tokens: int) -> str:
@@ -137,12 +138,12 @@ def fixed_window_strip(loss: FixedWindowLoss, query: int | None) -> Strip:
         held = visible_keys(window, query, n_tokens).astype(np.float64)
         held[query + 1 :] = np.nan
     sees = f"{loss.n_previous} previous token{'s' * (loss.n_previous > 1)}"
-    mean = _mean_said(loss.mean, None)
+    mean, short = _mean_said(loss.mean)
     return loss_strip(
         (
-            f"n-gram counts, {sees}: mean {mean} nats · no attention, no cache",
-            f"n-gram, {sees}: mean {mean} nats · no cache",
-            f"n-gram, {sees}: {mean} nats",
+            f"n-gram counts, {sees}: {mean} · no attention, no cache",
+            f"n-gram, {sees}: {mean} · no cache",
+            f"n-gram, {sees}: {short}",
             "n-gram",
         ),
         loss.loss,
@@ -244,13 +245,13 @@ def live_strips(
             f"{quoted(token_label(vocabulary, token_id))} {percent(share)}"
             for token_id, share in under.top
         )
-        name, mean = mask_said(under), _mean_said(under.mean, None)
+        name, (mean, short) = mask_said(under), _mean_said(under.mean)
         strips.append(
             weights_strip(
                 (
-                    f"{name}, layer {layer}, head {head}: mean {mean} nats · next {top}",
-                    f"{name}, L{layer} H{head}: {mean} nats · next {top.split(', ')[0]}",
-                    f"{name}, L{layer} H{head}: {mean} nats",
+                    f"{name}, layer {layer}, head {head}: {mean} · next {top}",
+                    f"{name}, L{layer} H{head}: {short} · next {top.split(', ')[0]}",
+                    f"{name}, L{layer} H{head}: {short}",
                     name,
                 ),
                 under.row[layer, head],
@@ -289,31 +290,33 @@ def eviction_strips(eviction: Eviction, step: int | None) -> list[Strip]:
             f"keys held when position {step} looks: {kept} of {step + 1} in each layer",
             f"held at {step}: {kept} of {step + 1} keys",
         )
-    full, mean = _mean_said(eviction.full_mean, None), _mean_said(eviction.mean, None)
+    full, full_short = _mean_said(eviction.full_mean)
+    mean, short = _mean_said(eviction.mean)
     full_size, size = size_said(eviction.full_bytes), size_said(eviction.held_bytes)
     differs = np.where(np.isnan(change), np.nan, 0.5 + change / (2 * DIFFERENCE))
-    by = f"{eviction.mean - eviction.full_mean:+.3f}"
+    by = eviction.mean - eviction.full_mean
+    difference: tuple[str, ...] = ("difference: none yet",)
+    if not isnan(by):
+        difference = (
+            f"difference: {by:+.3f} nats per token; + costs more under the budget",
+            f"difference: {by:+.3f} nats",
+        )
     return [
         Strip(wordings, texts=held_texts(held), held=held),
         loss_strip(
-            (f"all keys: mean {full} nats · cache {full_size}", f"all keys: {full} nats"),
+            (f"all keys: {full} · cache {full_size}", f"all keys: {full_short}"),
             eviction.full_loss,
         ),
         loss_strip(
             (
-                f"{name}: mean {mean} nats · cache {size}",
-                f"{name}: {mean} nats · {size}",
+                f"{name}: {mean} · cache {size}",
+                f"{name}: {short} · {size}",
                 name,
             ),
             eviction.loss,
         ),
         Strip(
-            (
-                f"difference: {by} nats per token; + costs more under the budget"
-                if not isnan(eviction.mean)
-                else "difference: none yet",
-                f"difference: {by} nats",
-            ),
+            difference,
             differs,
             tuple("" if isnan(each) else f"{each:+.2f}" for each in change.tolist()),
             "difference",

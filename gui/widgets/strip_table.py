@@ -63,7 +63,7 @@ class StripTable(QAbstractScrollArea):
     """Tokens above strips; one column is the query, another may be marked.
 
     Left, Right, Home and End and a click choose the query; with Shift they move the mark. Where
-    the query is given, they move the mark without it (`moves_mark`).
+    the query is given, they move the mark without it (`moves_mark`). Up and Down scroll.
     """
 
     chosen = Signal(int)  # the position that is to be the query
@@ -291,8 +291,8 @@ class StripTable(QAbstractScrollArea):
         return QSize(round(8 * _COLUMN * self._axis.em), high)
 
     def minimumSizeHint(self) -> QSize:
-        """Two strips' worth."""
-        return QSize(150, self._head + 2 * (self._heading + 2 * self._axis.line))
+        """One strip: where there is little room the others are scrolled to."""
+        return QSize(150, self._head + self._heading + 2 * self._axis.line)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Keep the scroll bars' ranges right."""
@@ -312,7 +312,7 @@ class StripTable(QAbstractScrollArea):
         self.viewport().update()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Move the query, or the mark with Shift."""
+        """Move the query, or the mark with Shift; scroll to other strips."""
         last = len(self._labels) - 1
         modifiers = event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier
         has_shift = modifiers == Qt.KeyboardModifier.ShiftModifier
@@ -321,6 +321,11 @@ class StripTable(QAbstractScrollArea):
         moves = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}
         ends = {Qt.Key.Key_Home: 0, Qt.Key.Key_End: last}
         key = event.key()
+        scrolls = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1}
+        if last >= 0 and not modifiers and key in scrolls:
+            bar = self.verticalScrollBar()
+            bar.setValue(bar.value() + scrolls[Qt.Key(key)] * bar.singleStep())
+            return
         if last < 0 or (modifiers and not has_shift) or key not in {*moves, *ends}:
             event.ignore()
             return

@@ -203,6 +203,20 @@ def test_the_query_is_brought_into_sight(window: QWidget) -> None:
         assert query in table.positions_in_sight()
 
 
+def test_up_and_down_scroll_to_strips_that_have_no_room(
+    table: StripTable, asked: list[tuple[str, int]]
+) -> None:
+    table.resize(700, 60)
+    QApplication.processEvents()
+    before = table.cell_place(1, 0).top()
+    QTest.keyClick(table, Qt.Key.Key_Down)
+    below = table.cell_place(1, 0).top()
+    assert below < before
+    QTest.keyClick(table, Qt.Key.Key_Up)
+    assert table.cell_place(1, 0).top() == before
+    assert asked == []
+
+
 def test_what_is_old_is_dimmed(table: StripTable) -> None:
     before = colours(table.viewport())
     table.set_stale(is_stale=True)

@@ -324,6 +324,14 @@ def test_one_token_and_a_full_context_are_drawn(
     panel.show_view(view_of(reading, windows=state, display=Display(theme=theme)))
     panel.whole.click()
     assert not panel.grab().isNull()
+    table = {
+        "windows": panel.windows.table,
+        "prepared": panel.prepared.live,
+        "eviction": panel.eviction.table,
+    }[page]
+    said = " ".join(strip.wordings[0] for strip in table.strips)
+    assert "nan" not in said
+    assert ("no loss yet" in said) == (len(text) == 1 and page != "prepared")
 
 
 # Prepared
@@ -622,7 +630,7 @@ def test_a_hidden_panel_costs_nothing(whole: WholeWindow, monkeypatch: pytest.Mo
     whole.window.go_to_panel("windows")
     answer_of(whole, "windows")
     assert len(asked) == 1
-    whole.window.go_to_panel("loss")
+    whole.window.go_to_panel("head")
     wait_until(lambda: not whole.state.windows.wanted, "the panel to be hidden")
     whole.wish(EditText("the cat sat"))
     assert len(asked) == 1
