@@ -58,6 +58,7 @@ class Scoring:
     window: int = 0  # the layer's own; 0: none
     cap: float = 0.0  # scores are bent into ± this; 0: they are not
     slopes: Tensor | None = None  # ALiBi's [H]
+    places: Tensor | None = None  # [G, S], where the keys stand if not at 0 … S − 1 (evicted ones)
 
     def visible(self, query: Any, key: Any) -> Any:  # noqa: ANN401 - numpy or torch alike
         """Which keys may be seen: boolean, the broadcast shape of the two position arrays."""
@@ -66,17 +67,23 @@ class Scoring:
     def masked(self, scores: Tensor, start: int) -> Tensor:
         """Scores [..., H, T, S] as softmax takes them: capped, lowered by ALiBi, −∞ if hidden.
 
-        The query of row t stands at position start + t, the key of column s at position s. With
-        ALiBi each score falls by slope · distance.
+        The query of row t stands at position start + t, the key of column s at position s, or where
+        `places` puts it. With ALiBi each score falls by slope · distance.
         """
-        n_new, n_keys = scores.shape[-2:]
-        query = torch.arange(start, start + n_new, device=scores.device)[:, None]
-        key = torch.arange(n_keys, device=scores.device)
+        query = torch.arange(start, start + scores.shape[-2], device=scores.device)[:, None]
+        key = self.keys(scores)
         if self.cap:
             scores = torch.tanh(scores / self.cap) * self.cap
         if self.slopes is not None:
             scores = scores - self.slopes[:, None, None].to(scores) * (query - key).abs()
         return scores.masked_fill(~self.visible(query, key), -torch.inf)
+
+    def keys(self, scores: Tensor) -> Tensor:
+        """The positions of the keys of scores [..., H, T, S]: [S], or [H, 1, S] by `places`."""
+        if self.places is None:
+            return torch.arange(scores.shape[-1], device=scores.device)
+        n_sharing = scores.shape[-3] // len(self.places)
+        return self.places.repeat_interleave(n_sharing, dim=0)[:, None]
 
     def of_head(self, head: int) -> Self:
         """The scoring of one head alone."""
@@ -169,6 +176,8 @@ class Attention(nn.Module):
         if kv_cache is not None:
             start = kv_cache.length
             k, v = kv_cache.write(self.layer, k, v)  # [G, S, D]
+            places = kv_cache.places(self.layer)
+            scoring = scoring if places is None else replace(scoring, places=places)
         mixes = []
         for rows, n_keys in query_blocks(start, q.shape[-2], scoring.conditions):
             keys, values = k[..., :n_keys, :], v[..., :n_keys, :]

@@ -31,9 +31,10 @@ class KVCache:
         config: ModelConfig,
         dtype: torch.dtype = torch.float32,
         device: torch.device | None = None,
+        n_rows: int = _FIRST_ROWS,
     ) -> None:
         self._capacity = config.max_seq_len
-        rows = min(self._capacity, _FIRST_ROWS)
+        rows = min(self._capacity, n_rows)
         shape = (config.n_layer, config.n_kv_head, rows, config.head_dim)
         self.k = torch.empty(shape, dtype=dtype, device=device)
         self.v = torch.empty(shape, dtype=dtype, device=device)
@@ -82,6 +83,10 @@ class KVCache:
                 self._mixes[layer, head] = new
             self._mixes[layer, head][self.length : end] = rows
         return torch.stack([self._mixes[layer, head][:end] for head in heads])
+
+    def places(self, layer: int) -> Tensor | None:  # noqa: ARG002 - what another cache may ask
+        """Where a layer's keys stand [G, S]; None: at 0 … S − 1, as nothing was evicted."""
+        return None
 
     def _grow(self, end: int) -> None:
         """Make room for `end` rows; the first layer of a pass does it for all."""

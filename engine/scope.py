@@ -4,6 +4,7 @@ This is all that a window needs to know of the engine. A method that raises leav
 and the cursor as they were.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from engine.ablation import Intact
@@ -15,6 +16,8 @@ from engine.code_pass import read_code
 from engine.conditions import Conditions, OffBy
 from engine.document import Document
 from engine.errors import ContextFullError, EngineError
+from engine.eviction import Budget, Eviction
+from engine.eviction_pass import Told, Writing, evict
 from engine.format_pass import compare, float32_model
 from engine.formats import Consequence
 from engine.lens import Lens
@@ -26,6 +29,9 @@ from engine.residual import Attribution, Stream
 from engine.run import Run
 from engine.sampling import Floats, Sampling, Stages, draw, stages
 from engine.session import Session
+from engine.tokenizers import Tokenizer
+from engine.windows import Windows, three_masks
+from engine.windows_pass import read_windows
 
 
 class Scope:
@@ -257,6 +263,55 @@ class Scope:
     def forget_float32(self) -> None:
         """Give back the memory that comparing takes."""
         self._float32 = None
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """How the open model cuts a text into tokens."""
+        return self._tokenizer
+
+    def windows(
+        self,
+        token_ids: Sequence[int],
+        conditions: Conditions,
+        sizes: tuple[int, int],
+        query: int,
+        cancelled: Cancelled = never,
+    ) -> Windows:
+        """Some tokens under the causal mask, a window, and the first positions with that window.
+
+        `sizes` are the window's and the number of the first ones; all else is as in the
+        conditions. Nothing that is shown changes.
+
+        Raises:
+            ConfigError: there is no such window.
+            CancelledError: `cancelled` said so.
+        """
+        masks = three_masks(conditions, *sizes)
+        return read_windows(self._run.model, token_ids, masks, query, cancelled)
+
+    def eviction(
+        self,
+        reading: Reading,
+        budget: Budget,
+        n_more: int,
+        cancelled: Cancelled = never,
+        told: Told = lambda _share: None,
+    ) -> Eviction | None:
+        """A reading's text, and what follows it, with a budget for the cache and with all keys.
+
+        Both under the causal mask with every head on; `n_more` tokens are written at most. None for
+        an empty text, and for a reading of another model.
+
+        Raises:
+            CancelledError: `cancelled` said so.
+        """
+        if reading.info is not self.info or not reading.n_tokens:
+            return None
+        writing = Writing(reading.sampling, n_more, reading.cursor, self._tokenizer.token_bytes)
+        before = reading.conditions
+        conditions = Conditions(positions=before.positions, first_position=before.first_position)
+        token_ids = reading.document.token_ids[reading.n_fallen : reading.cursor]
+        return evict(self._run.model, token_ids, conditions, budget, writing, cancelled, told)
 
     def _is_here(self, reading: Reading) -> bool:
         """Whether a reading has tokens, of this model, under the conditions in force."""

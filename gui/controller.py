@@ -18,7 +18,7 @@ from engine.conditions import Conditions
 from engine.errors import CancelledError, ConfigError, ContextFullError, EngineError
 from engine.reading import CacheCheck, Look, Reading
 from engine.readouts import ROLE_THRESHOLD, Role
-from gui import comparing, experimenting, wishes
+from gui import comparing, experimenting, windowing, wishes
 from gui.asking import IDLE, Asking
 from gui.measuring import Measuring
 from gui.messages import Messages
@@ -43,7 +43,7 @@ _RELATIVE = frozenset({"step", "back"})
 # Questions on what is shown: anything that changes it makes them void.
 _CHECK = (
     frozenset({"check", "cell", "lens", "residual", "consequence", "code", "intact", "effects"})
-    | {comparing.KIND}
+    | {comparing.KIND, windowing.KIND}
     | experimenting.KINDS
 )
 _EDIT = _CHECK | {"edit", "step", "back", "go"}
@@ -114,6 +114,7 @@ class Controller(QObject):
         asking = Asking(self._ask_aside, self._awaits, self._awaits_more_than, self._settle)
         self._comparing = comparing.Comparing(store, messages, asking)
         self._experimenting = experimenting.Experimenting(store, asking)
+        self._windowing = windowing.Windowing(store, messages, asking)
         self._opening.connect(self._show_opening)
         engine.answered.connect(self._on_answer)
         engine.failed.connect(self._on_failure)
@@ -246,6 +247,14 @@ class Controller(QObject):
     @fulfil.register
     def _(self, wish: wishes.Experiment) -> None:
         self._experimenting.change(wish.changes)
+
+    @fulfil.register
+    def _(self, wish: wishes.WantWindows) -> None:
+        self._windowing.want(wanted=wish.wanted)
+
+    @fulfil.register
+    def _(self, wish: wishes.ChooseWindows) -> None:
+        self._windowing.choose(wish.changes)
 
     @fulfil.register
     def _(self, wish: wishes.Follow) -> None:
@@ -517,6 +526,7 @@ class Controller(QObject):
         self._open_code()
         self._comparing.open()
         self._experimenting.open()
+        self._windowing.open()
         self._open_intact()
         self._measure_on()
         state = self._store.state

@@ -19,6 +19,7 @@ from engine.residual import Attribution, Stream, next_token, top_token
 from engine.sampling import Sampling
 from gui.compare_choice import CompareChoice
 from gui.theme import LIGHT, Theme
+from gui.windows_state import WindowsState
 
 Scale = Literal["linear", "log", "row"]
 Drawing = Literal["heatmap", "arcs"]
@@ -295,6 +296,7 @@ class State:
     experiment: ExperimentChoice = field(default_factory=ExperimentChoice)
     wants_schemes: bool = False  # whether somebody looks at the position schemes
     schemes: OpenedSchemes | None = None
+    windows: WindowsState = field(default_factory=WindowsState)
     formats: FormatChoice = AUTOMATIC  # of the model that is open
     followed: Followed = "next"  # the token whose logit is taken apart
     pointed: tuple[int, int] | None = None  # the query and key under the mouse, in one head

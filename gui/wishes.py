@@ -75,6 +75,18 @@ class WantCode(Want):
 
 
 @dataclass(frozen=True)
+class WantWindows(Want):
+    """Somebody looks at what windows and budgets do to the text, or no longer does."""
+
+
+@dataclass(frozen=True)
+class ChooseWindows:
+    """Change some fields of `WindowsChoice`."""
+
+    changes: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class WantComparison(Want):
     """Somebody looks at a second run beside the one on screen, or no longer does."""
 
@@ -221,6 +233,7 @@ Wish = (
     | SelectPosition
     | PointAt
     | Compare
+    | ChooseWindows
     | SetHeadsOff
     | MeasureEffects
     | StopMeasuring

@@ -66,3 +66,9 @@ def pairs() -> tuple[Pair, ...]:
 
     data = tomllib.loads((_HERE / "prompts" / "pairs.toml").read_text(encoding="utf-8"))
     return tuple(Pair(**row) for row in data["pair"])
+
+
+def plays() -> tuple[Path, tuple[str, ...]]:
+    """The folder of the plays that bundled models learnt from, and the names of those held out."""
+    corpus = _HERE / "corpus"
+    return corpus / "plays", tuple((corpus / "held_out.txt").read_text("utf-8").split())

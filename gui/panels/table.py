@@ -19,6 +19,7 @@ from gui.panels.prompt import PromptPanel
 from gui.panels.residual import ResidualPanel
 from gui.panels.schemes import SchemesPanel
 from gui.panels.time import TimePanel
+from gui.panels.windows import WindowsPanel
 
 # Places are explained at `MainWindow.furnish`.
 PANELS: tuple[tuple[type[Panel], str], ...] = (
@@ -40,4 +41,5 @@ PANELS: tuple[tuple[type[Panel], str], ...] = (
     (ComparePanel, "center tab"),
     (LeakPanel, "center tab"),
     (SchemesPanel, "center tab"),
+    (WindowsPanel, "center tab"),
 )

@@ -1,0 +1,254 @@
+"""A budget for the cache: exact where it equals a mask, and by hand where it goes by weights."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from engine.conditions import Conditions
+from engine.config import ModelConfig
+from engine.errors import CancelledError, ConfigError
+from engine.evicting_cache import EvictingCache
+from engine.eviction import NEVER, Budget, Eviction
+from engine.eviction_pass import Writing, evict
+from engine.loading import Loaded
+from engine.model import Transformer
+from engine.reading import ModelInfo
+from engine.run import Run
+from engine.sampling import Sampling
+from engine.scope import Scope
+from engine.tokenizers import Characters
+
+TOKENS = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9, 3]
+GREEDY = Sampling(temperature=0)
+CAUSAL = Conditions()
+
+Tiny = Callable[..., Run]
+
+
+def writing(n_tokens: int = 6, sampling: Sampling = GREEDY, first: int = len(TOKENS)) -> Writing:
+    """How a text goes on, its tokens spelled as digits."""
+    return Writing(sampling, n_tokens, first, lambda token_id: str(token_id).encode())
+
+
+def under(run: Run, budget: Budget, **fields: Any) -> Eviction:
+    """TOKENS under a budget."""
+    return evict(run.model, TOKENS, CAUSAL, budget, writing(**fields))
+
+
+@pytest.mark.parametrize("positions", ["rotary", "learned", "alibi", "none"])
+@pytest.mark.parametrize("policy", ["window", "first + window", "most attended"])
+def test_a_budget_for_all_tokens_changes_nothing(tiny: Tiny, positions: str, policy: Any) -> None:
+    """The continuation has 6 tokens more, so 22 keys hold everything."""
+    run = tiny(positions)
+    eviction = under(run, Budget(policy=policy, n_keys=22, sinks=2))
+    plain = run.read(TOKENS)
+    np.testing.assert_allclose(eviction.loss, plain.loss, atol=2e-6)
+    np.testing.assert_allclose(eviction.full_loss, plain.loss, atol=2e-6)
+    assert (eviction.dropped_at == NEVER).all()
+    assert eviction.continuation.token_ids == eviction.full_continuation.token_ids
+    assert len(eviction.continuation.token_ids) == 6
+    assert eviction.continuation.n_common(eviction.full_continuation) == 6
+    assert eviction.held_bytes == eviction.full_bytes == run.cache_bytes
+    assert (eviction.kept(15) == 1).all()
+
+
+@pytest.mark.parametrize("positions", ["rotary", "learned", "alibi", "none"])
+@pytest.mark.parametrize("own_windows", [(), (3, 0)])
+@pytest.mark.parametrize(("policy", "sinks"), [("window", 0), ("first + window", 2)])
+def test_keeping_a_window_is_the_window_mask(
+    tiny: Tiny, positions: str, own_windows: tuple[int, ...], policy: Any, sinks: int
+) -> None:
+    """Losses and 6 greedy tokens, against runs under the mask that see the whole text anew."""
+    run = tiny(positions, windows=own_windows)
+    eviction = under(run, Budget(policy=policy, n_keys=5, sinks=sinks))
+    mask = Conditions(mask="window", window=5 - sinks, sinks=sinks)
+    run.set_conditions(mask)
+    np.testing.assert_allclose(eviction.loss, run.read(TOKENS).loss, atol=2e-6)
+    token_ids = list(TOKENS)
+    for drawn in eviction.continuation.token_ids:
+        with torch.no_grad():
+            logits = run.model(torch.tensor(token_ids), conditions=mask)[-1]
+        assert drawn == int(logits.argmax())
+        token_ids.append(drawn)
+
+
+def by_hand(q: np.ndarray, k: np.ndarray, scale: float, budget: Budget) -> np.ndarray:
+    """When keys are given up by the weight they got [G, S], in plain loops.
+
+    q [H, S, D] and k [G, S, D] are of a first layer, which no eviction can change.
+    """
+    n_head, n_tokens, _dim = q.shape
+    dropped_at = np.full((len(k), n_tokens), NEVER)
+    shares = n_head // len(k)
+    for group in range(len(k)):
+        held: list[int] = []
+        got: dict[int, float] = {}
+        for step in range(n_tokens):
+            if len(held) == budget.n_keys:
+                recent = set(range(step - budget.n_keys // 2 + 1, step + 1))
+                victim = min((key for key in held if key not in recent), key=lambda key: got[key])
+                held.remove(victim)
+                dropped_at[group, victim] = step
+            held.append(step)
+            got[step] = 0.0
+            for head in range(group * shares, (group + 1) * shares):
+                scores = np.array([q[head, step] @ k[group, key] * scale for key in held])
+                weights = np.exp(scores - scores.max())
+                weights /= weights.sum()
+                for key, weight in zip(held, weights.tolist(), strict=True):
+                    got[key] += weight
+    return dropped_at
+
+
+@pytest.mark.parametrize("n_keys", [2, 5, 8])
+def test_the_least_attended_keys_go_and_each_group_chooses(tiny: Tiny, n_keys: int) -> None:
+    """In the first layer, whose q and k do not depend on what was given up."""
+    run = tiny("rotary", seed=3)
+    budget = Budget(policy="most attended", n_keys=n_keys)
+    eviction = under(run, budget, n_tokens=0)
+    session = run.read(TOKENS)
+    scale = run.model.scoring(0, CAUSAL).scale
+    wanted = by_hand(session.q(0).astype(float), session.k(0).astype(float), scale, budget)
+    np.testing.assert_array_equal(eviction.dropped_at[0], wanted)
+    assert n_keys < 8 or (wanted[0] != wanted[1]).any()
+
+
+def test_what_a_step_gave_up_is_no_longer_seen_by_it_or_later(tiny: Tiny) -> None:
+    """The weights that the cache's recorder is given have a place for every held key, no more."""
+    run, seen = tiny("rotary"), []
+
+    class Watching(EvictingCache):
+        def keep_weights(self, layer: int, rows: slice, weights: torch.Tensor) -> None:
+            seen.append((layer, self.places(layer)[0].tolist(), weights.shape[-1]))
+            super().keep_weights(layer, rows, weights)
+
+    cache = Watching(run.config, Budget(policy="first + window", n_keys=4, sinks=1))
+    with torch.no_grad():
+        for token in TOKENS[:8]:
+            run.model.hidden(torch.tensor([token]), cache, CAUSAL, cache)
+    held = [sorted(places) for layer, places, _n in seen if layer == 1]
+    assert held == [
+        [0],
+        [0, 1],
+        [0, 1, 2],
+        [0, 1, 2, 3],
+        [0, 2, 3, 4],
+        [0, 3, 4, 5],
+        [0, 4, 5, 6],
+        [0, 5, 6, 7],
+    ]
+    assert all(len(places) == n_weights for _layer, places, n_weights in seen)
+
+
+def test_the_record_says_at_each_step_what_is_held_and_what_was_dropped(tiny: Tiny) -> None:
+    eviction = under(tiny("rotary"), Budget(policy="first + window", n_keys=4, sinks=1))
+    assert eviction.kept(2).tolist() == [1, 1, 1]
+    assert eviction.kept(6).tolist() == [1, 0, 0, 0, 1, 1, 1]
+    assert eviction.dropped(3) == ()
+    assert eviction.dropped(6) == (3,)
+    assert eviction.dropped_at.shape == (2, 2, 21)  # the last token written is not read
+
+
+def test_groups_that_differ_hold_a_key_in_part(tiny: Tiny) -> None:
+    eviction = under(tiny("rotary", seed=3), Budget(policy="most attended", n_keys=5))
+    shares = eviction.kept(15)
+    assert shares.sum() == pytest.approx(5)
+    assert ((shares > 0) & (shares < 1)).any()
+
+
+@pytest.mark.parametrize("n_keys", [15, 16, 17])
+def test_bytes_held_are_those_of_min_of_tokens_and_budget(tiny: Tiny, n_keys: int) -> None:
+    """16 tokens, 2 layers, 2 groups, head_dim 6, keys and values of 4 bytes a number."""
+    eviction = under(tiny("rotary", head_dim=6), Budget(n_keys=n_keys))
+    assert eviction.held_bytes == 2 * 2 * 2 * 6 * 4 * min(16, n_keys)
+    assert eviction.full_bytes == 2 * 2 * 2 * 6 * 4 * 16
+
+
+def test_the_continuation_with_all_keys_is_what_stepping_writes() -> None:
+    """Drawn with a seed, from a text that stands in the middle of a longer document."""
+    tokenizer = Characters("abcdefgh ")
+    config = ModelConfig(
+        vocab_size=tokenizer.vocab_size, n_layer=2, n_head=4, d_model=16, max_seq_len=40
+    )
+    torch.manual_seed(1)
+    scope = Scope(Loaded(Transformer(config), tokenizer, ModelInfo("tiny", "", config, 1, 0.0)))
+    scope.set_sampling(Sampling(temperature=1.0, seed=7))
+    reading = scope.edit("abc def head bad")
+    eviction = scope.eviction(reading, Budget(n_keys=4), 12)
+    assert eviction is not None
+    assert scope.look(scope._look).document is reading.document  # nothing that is shown changed
+    for _ in range(12):
+        reading = scope.step()
+    assert eviction.full_continuation.token_ids == reading.document.token_ids[-12:]
+    assert eviction.full_continuation.tokens == reading.document.tokens[-12:]
+
+
+def test_writing_ends_at_the_context_limit(tiny: Tiny) -> None:
+    run = tiny("rotary", max_seq_len=18)
+    eviction = under(run, Budget(n_keys=4), n_tokens=40)
+    assert len(eviction.continuation.token_ids) == 2
+    full = evict(run.model, (TOKENS * 2)[:18], CAUSAL, Budget(n_keys=4), writing(first=18))
+    assert full.continuation.token_ids == ()
+
+
+def test_one_token_has_no_mean_loss(tiny: Tiny) -> None:
+    eviction = evict(tiny("rotary").model, [3], CAUSAL, Budget(n_keys=1), writing(first=1))
+    assert np.isnan(eviction.mean)
+    assert eviction.kept(0).tolist() == [1]
+
+
+def test_another_models_reading_has_no_eviction(tiny: Tiny) -> None:
+    scopes = []
+    for seed in (1, 2):
+        tokenizer = Characters("ab")
+        model = tiny("rotary", seed=seed, vocab_size=tokenizer.vocab_size).model
+        info = ModelInfo("tiny", "", model.config, 1, 0.0)
+        scopes.append(Scope(Loaded(model, tokenizer, info)))
+    reading = scopes[0].edit("abba")
+    assert scopes[1].eviction(reading, Budget(), 3) is None
+    assert scopes[0].eviction(scopes[0].edit(""), Budget(), 3) is None
+
+
+def test_progress_is_told_and_reading_can_be_given_up(tiny: Tiny) -> None:
+    told: list[float] = []
+    run = tiny("rotary")
+    evict(run.model, TOKENS, CAUSAL, Budget(), writing(), told=told.append)
+    assert told == sorted(told)
+    assert len(told) == len(TOKENS)
+    with pytest.raises(CancelledError):
+        evict(run.model, TOKENS, CAUSAL, Budget(), writing(), lambda: len(told) > 20, told.append)
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"n_keys": 0}, "a budget of 0 keys holds nothing; use 1 or more."),
+        (
+            {"policy": "first + window", "n_keys": 4, "sinks": 4},
+            "a budget of 4 keys does not hold the first 4 and the newest; use 0 to 3 first ones.",
+        ),
+        (
+            {"policy": "random"},
+            "the policy 'random' is unknown; use one of window, first + window, most attended.",
+        ),
+    ],
+)
+def test_an_impossible_budget_is_refused_in_a_sentence(
+    fields: dict[str, Any], sentence: str
+) -> None:
+    with pytest.raises(ConfigError) as error:
+        Budget(**fields)
+    assert str(error.value) == sentence
+
+
+def test_a_policy_without_first_keys_has_none() -> None:
+    assert Budget(n_keys=4, sinks=3) == Budget(n_keys=4)
+
+
+def test_several_rows_at_once_are_refused(tiny: Tiny) -> None:
+    run = tiny("rotary")
+    with pytest.raises(ValueError, match="3 rows at once"):
+        run.model.hidden(torch.tensor([1, 2, 3]), EvictingCache(run.config, Budget()))
