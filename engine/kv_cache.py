@@ -31,9 +31,10 @@ class KVCache:
         config: ModelConfig,
         dtype: torch.dtype = torch.float32,
         device: torch.device | None = None,
+        n_rows: int = _FIRST_ROWS,
     ) -> None:
         self._capacity = config.max_seq_len
-        rows = min(self._capacity, _FIRST_ROWS)
+        rows = min(self._capacity, n_rows)
         shape = (config.n_layer, config.n_kv_head, rows, config.head_dim)
         self.k = torch.empty(shape, dtype=dtype, device=device)
         self.v = torch.empty(shape, dtype=dtype, device=device)
@@ -108,6 +109,12 @@ class KVCache:
         return sum(
             part[:, :, : self.length].numel() * part.element_size() for part in (self.k, self.v)
         )
+
+    @property
+    def layer_bytes(self) -> tuple[int, ...]:
+        """The same, layer by layer [L]."""
+        k, v = self.k[:, :, : self.length], self.v[:, :, : self.length]
+        return tuple(a.nbytes + b.nbytes for a, b in zip(k, v, strict=True))
 
     @property
     def allocated_rows(self) -> int:
