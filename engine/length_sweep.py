@@ -22,24 +22,21 @@ from engine.config import QUERY_BLOCK, ModelConfig
 from engine.cost import pass_cost, total
 from engine.kv_cache import KVCache
 from engine.machine import measure
-from engine.measurements import TIMED_PARTS, Lab, LengthTime, Seconds, TimedPart, Worked
+from engine.measurements import (
+    TIMED_PARTS,
+    Lab,
+    LengthTime,
+    Seconds,
+    TimedPart,
+    Worked,
+    ladder,
+)
 from engine.model import Transformer
 from engine.part_clock import PartClock
 from engine.patience import patiently
 
-SHORT = (8, 16, 32, 64)  # lengths below a block, each timed by itself
 _REPEATS = 3  # of what takes so little that anything could disturb it
 _LONGEST_WHOLE = 1024  # tokens of the prefill that is timed in one piece
-
-
-def ladder(longest: int) -> list[int]:
-    """The lengths of a sweep: powers of two and those half-way between, and the longest."""
-    lengths = [n for n in SHORT if n <= longest]
-    n = QUERY_BLOCK
-    while n <= longest:
-        lengths += [n] if n == QUERY_BLOCK or n + n // 2 > longest else [n, n + n // 2]
-        n *= 2
-    return lengths if lengths and lengths[-1] == longest else [*lengths, longest]
 
 
 @torch.inference_mode()

@@ -8,6 +8,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.config import QUERY_BLOCK
 from engine.cost import ATTENTION
 
 TimedPart = Literal["embedding", "projections", "scores", "mix", "MLP", "output", "rest"]
@@ -16,8 +17,21 @@ ALL_BUT_ATTENTION: tuple[TimedPart, ...] = tuple(p for p in TIMED_PARTS if p not
 
 Seconds = Mapping[TimedPart, float]
 
+# Lengths of a sweep below a block of queries, each timed by itself.
+SHORT = (8, 16, 32, 64)
+
 # What two passes over the same rows may differ by, as sums in another order do.
 TOLERANCE = 1e-3
+
+
+def ladder(longest: int) -> list[int]:
+    """The lengths of a sweep: powers of two and those half-way between, and the longest."""
+    lengths = [n for n in SHORT if n <= longest]
+    n = QUERY_BLOCK
+    while n <= longest:
+        lengths += [n] if n == QUERY_BLOCK or n + n // 2 > longest else [n, n + n // 2]
+        n *= 2
+    return lengths if lengths and lengths[-1] == longest else [*lengths, longest]
 
 
 @dataclass(frozen=True)

@@ -367,6 +367,11 @@ class Run:
         return self._kv_cache.used_bytes
 
     @property
+    def cache_layer_bytes(self) -> tuple[int, ...]:
+        """The same, layer by layer [L]."""
+        return self._kv_cache.layer_bytes
+
+    @property
     def cache_allocated_bytes(self) -> int:
         """Bytes of the cache's tensors, used or not."""
         return self._kv_cache.allocated_bytes

@@ -17,6 +17,7 @@ from engine.readouts import ROLES, Role
 from engine.residual import Attribution, Stream, next_token, top_token
 from engine.sampling import Sampling
 from gui.compare_choice import CompareChoice
+from gui.costs import Costs
 from gui.theme import LIGHT, Theme
 
 Scale = Literal["linear", "log", "row"]
@@ -261,6 +262,7 @@ class State:
     intact: OpenedIntact | None = None
     measuring: bool = False  # whether each head is being switched off in turn
     effects: OpenedEffects | None = None
+    costs: Costs = field(default_factory=Costs)  # what context costs, measured
     formats: FormatChoice = AUTOMATIC  # of the model that is open
     followed: Followed = "next"  # the token whose logit is taken apart
     pointed: tuple[int, int] | None = None  # the query and key under the mouse, in one head

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from engine.sampling import Sampling
+from gui.costs import Experiment
 
 
 @dataclass(frozen=True)
@@ -183,6 +184,25 @@ class SetFormat:
 
 
 @dataclass(frozen=True)
+class MeasureCost:
+    """Measure what context costs, in one of the ways of `gui.costs`; another one ends."""
+
+    what: Experiment
+
+
+@dataclass(frozen=True)
+class StopMeasuringCost:
+    """Give up what is being measured; what is known of it stays."""
+
+
+@dataclass(frozen=True)
+class SetCosts:
+    """Change some fields of `Costs` that are the user's."""
+
+    changes: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class SetDisplay:
     """Change some fields of `Display`."""
 
@@ -218,6 +238,9 @@ Wish = (
     | SetMask
     | SetCache
     | SetFormat
+    | MeasureCost
+    | StopMeasuringCost
+    | SetCosts
     | SetDisplay
     | OpenModel
 )

@@ -6,6 +6,8 @@ from gui.panels.cell import CellPanel
 from gui.panels.checks import ChecksPanel
 from gui.panels.code import CodePanel
 from gui.panels.compare import ComparePanel
+from gui.panels.cost import CostPanel
+from gui.panels.designs import DesignsPanel
 from gui.panels.formats import FormatsPanel
 from gui.panels.head import HeadPanel
 from gui.panels.heads import HeadsPanel
@@ -17,6 +19,7 @@ from gui.panels.next_token import NextTokenPanel
 from gui.panels.prompt import PromptPanel
 from gui.panels.residual import ResidualPanel
 from gui.panels.time import TimePanel
+from gui.panels.two_ways import TwoWaysPanel
 
 # Places are explained at `MainWindow.furnish`.
 PANELS: tuple[tuple[type[Panel], str], ...] = (
@@ -36,4 +39,7 @@ PANELS: tuple[tuple[type[Panel], str], ...] = (
     (ChecksPanel, "bottom beside bare"),
     (CodePanel, "left tab"),
     (ComparePanel, "center tab"),
+    (TwoWaysPanel, "center tab"),
+    (CostPanel, "center tab"),
+    (DesignsPanel, "center tab"),
 )

@@ -16,8 +16,8 @@ from engine.config import QUERY_BLOCK
 from engine.cost import pass_cost, total
 from engine.errors import CancelledError, ContextFullError, EngineError
 from engine.kv_cache import KVCache
-from engine.length_sweep import ladder, sweep
-from engine.measurements import TIMED_PARTS, BothWays, Lab, OneByOne
+from engine.length_sweep import sweep
+from engine.measurements import TIMED_PARTS, BothWays, Lab, OneByOne, ladder
 from engine.model import Transformer
 from engine.part_clock import PartClock
 from engine.patience import patiently
