@@ -241,8 +241,9 @@ def fits_at_both_ends(
     """
     if not len(x):
         return None, None
-    third = (np.log(x.max()) - np.log(x.min())) / 3
-    is_short, is_long = x <= x.min() * np.exp(third), x >= x.max() / np.exp(third)
+    octaves = np.log2(x)
+    third = (octaves.max() - octaves.min()) / 3 + 1e-9
+    is_short, is_long = octaves <= octaves.min() + third, octaves >= octaves.max() - third
     return fit_power(x[is_short], y[is_short]), fit_power(x[is_long], y[is_long])
 
 

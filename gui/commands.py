@@ -97,6 +97,8 @@ def _is_layer_off(state: State) -> bool:
 
 
 def _stop(state: State) -> Wish:
+    if state.costs.running:
+        return wishes.StopMeasuringCost()
     return wishes.StopMeasuring() if state.measuring else wishes.StopOpening()
 
 

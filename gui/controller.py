@@ -764,4 +764,5 @@ class Controller(QObject):
         self._next_step.stop()
         self._stale_soon.stop()
         self._check_soon.stop()
+        self._costing.close()
         self._engine.close()

@@ -119,6 +119,10 @@ class Costing(QObject):
         self._engine.give_up(KIND)
         self._end()
 
+    def close(self) -> None:
+        """Hear and tell nothing more: the window is going."""
+        self._work, self._number = None, 0
+
     def change(self, changes: dict[str, Any]) -> None:
         """Take up other choices."""
         self._tell(**changes)

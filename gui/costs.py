@@ -25,7 +25,7 @@ class Costs:
     """Choices first; then what runs and what was found, which only `gui.costing` changes."""
 
     n_steps: int = 32  # to decode both ways
-    longest: int = 2048  # tokens of the sweep
+    longest: int = 4096  # tokens of the sweep
     length: int = 0  # whose parts the lab lists; 0: the longest
     cache_format: CacheFormat = "float32"  # of the caches under other designs
     running: Experiment | Literal[""] = ""

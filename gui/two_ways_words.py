@@ -13,7 +13,8 @@ def both_said(both: BothWays, *, is_running: bool) -> tuple[str, ...]:
         short = f"{short}, {both.share:.0%}"
     elif not both.is_done:
         short = f"{short}; stopped"
-    return f"{short}, after a text of {both.n_prompt:,} tokens", short
+    after = f"{both.n_prompt:,} token{'' if both.n_prompt == 1 else 's'}"
+    return f"{short}, after a text of {after}", short
 
 
 def one_said(one: OneByOne, *, is_running: bool) -> tuple[str, ...]:

@@ -155,7 +155,7 @@ class TwoWaysPanel(Panel):
     ) -> None:
         is_running = view.state.costs.running == what
         if not said and not is_running:
-            said = (absence(view, "both ways to go on from it"),)
+            said = (absence(view, "it read both ways"), "no text yet")
         elif not is_running and of is not None and _has_changed(of, view.reading):
             said = (f"{said[0]}. The text has changed since.", f"{said[-1]}; of another text")
         button.show_progress(
