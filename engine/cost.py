@@ -112,7 +112,7 @@ def pass_cost(
             "embedding": _embedding(config, n_new, each),
             "projections": _times(n_layer, joined + back),
             "scores": attention,
-            "mix": attention,
+            "mix": attention + _means(config, n_new, start, conditions),
             "MLP": _times(n_layer, inward + outward),
             "output": each.product(n_logits, width, config.vocab_size, bias=False),
         }
@@ -180,6 +180,24 @@ def crossing(config: ModelConfig, conditions: Conditions = _CAUSAL, most: int = 
         middle = (low + high) // 2
         low, high = (low, middle) if is_beyond(middle) else (middle, high)
     return high
+
+
+def _means(config: ModelConfig, n_new: int, start: int, conditions: Conditions) -> PartCost:
+    """What it takes to put means in place of the mixes of heads that are off.
+
+    A second product for each such head: how much each position counts, times all mixes so far.
+    """
+    if conditions.off_by != "mean":
+        return PartCost()
+    n_off = sum(len(conditions.off_in(layer)) for layer in range(config.n_layer))
+    n_computed, n_keys = _computed(n_new, start, conditions)
+    n_products = n_off * config.head_dim * n_computed
+    return PartCost(
+        multiply_adds=n_products,
+        needed=n_products,
+        cache_bytes=_FLOAT * n_off * config.head_dim * n_keys,
+        row_bytes=_FLOAT * n_off * (n_computed + config.head_dim * n_new),
+    )
 
 
 def _computed(n_new: int, start: int, conditions: Conditions) -> tuple[int, int]:

@@ -26,12 +26,15 @@ KINDS: dict[str, dict[str, Any]] = {
     "parallel, capped": {"positions": "rotary", "parallel_residual": True, "score_cap": 5.0},
     "sinusoidal, post": {"positions": "sinusoidal", "norm_placement": "post"},
 }
+OFF = frozenset({(0, 1), (0, 3), (2, 0)})
 PASSES = {
     "a prompt": (0, 300, Conditions()),
     "one token": (130, 1, Conditions()),
     "an edit": (5, QUERY_BLOCK + 1, Conditions()),
     "a window": (40, 2 * QUERY_BLOCK, Conditions(mask="window", window=9, sinks=3)),
     "no mask": (0, 140, Conditions(mask="none")),
+    "heads off": (6, 150, Conditions(heads_off=OFF)),
+    "heads off by their means": (6, 150, Conditions(heads_off=OFF, off_by="mean")),
 }
 every_kind = pytest.mark.parametrize("sizes", KINDS.values(), ids=KINDS)
 every_pass = pytest.mark.parametrize("asked", PASSES.values(), ids=PASSES)
