@@ -20,13 +20,10 @@ import torch
 from torch import Tensor, nn
 
 from engine.conditions import Conditions
-from engine.config import ModelConfig
+from engine.config import QUERY_BLOCK, ModelConfig
 from engine.kv_cache import KVCache
 from engine.layers import make_qk_norm
 from engine.positions import rotate
-
-# Measured on two cores: smaller blocks save more of the square but cost more calls.
-QUERY_BLOCK = 128
 
 
 class Recorder(Protocol):

@@ -115,6 +115,12 @@ class KVCache:
         )
 
     @property
+    def layer_bytes(self) -> tuple[int, ...]:
+        """The same, layer by layer [L]."""
+        k, v = self.k[:, :, : self.length], self.v[:, :, : self.length]
+        return tuple(a.nbytes + b.nbytes for a, b in zip(k, v, strict=True))
+
+    @property
     def allocated_rows(self) -> int:
         """How many positions fit before the tensors grow."""
         return self.k.shape[2]

@@ -94,6 +94,7 @@ class Reading:
     reason: Reason
     stats: tuple[PassStats, ...]
     cache_bytes: int
+    cache_layer_bytes: tuple[int, ...]  # of each layer [L]
     cache_allocated_bytes: int
     cache_allocated_rows: int  # positions that fit into those bytes
     thumbnails: Thumbnails

@@ -1,6 +1,5 @@
 """The live machine: a model, its KV cache and the conditions, reading one text."""
 
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -14,6 +13,7 @@ from engine.ablation_pass import EffectSweep, IntactText, intact_at, read_intact
 from engine.attention import attention_weights, query_blocks
 from engine.cancelling import Cancelled, never
 from engine.cell import HeadWeights
+from engine.clock import finished
 from engine.conditions import Conditions, OffBy
 from engine.errors import ContextFullError, EngineError
 from engine.kv_cache import KVCache
@@ -166,10 +166,10 @@ class Run:
     ) -> Trace:
         """Compute the rows from `start` on; `token_ids` [S] are all tokens."""
         recorder = PassRecorder(self.config, token_ids, start, self.conditions)
-        began = time.perf_counter()
+        began = finished(self.model.device)
         new_ids = token_ids[start:]
         hidden = self.model.hidden(new_ids, kv_cache, self.conditions, recorder, cancelled)
-        seconds = time.perf_counter() - began
+        seconds = finished(self.model.device) - began
         loss, rank = self._loss(start, hidden, new_ids)
         cache_bytes = kv_cache.used_bytes if kv_cache is not None else 0
         return recorder.trace(hidden, loss, rank, seconds, cache_bytes)
@@ -365,6 +365,11 @@ class Run:
     def cache_bytes(self) -> int:
         """Bytes of the cache's rows in use."""
         return self._kv_cache.used_bytes
+
+    @property
+    def cache_layer_bytes(self) -> tuple[int, ...]:
+        """The same, layer by layer [L]."""
+        return self._kv_cache.layer_bytes
 
     @property
     def cache_allocated_bytes(self) -> int:

@@ -4,7 +4,7 @@ This is all that a window needs to know of the engine. A method that raises leav
 and the cursor as they were.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from engine.ablation import Intact
@@ -20,8 +20,10 @@ from engine.eviction import Budget, Eviction
 from engine.eviction_pass import Told, Writing, evict
 from engine.format_pass import compare, float32_model
 from engine.formats import Consequence
+from engine.length_sweep import sweep
 from engine.lens import Lens
 from engine.loading import Loaded
+from engine.measurements import BothWays, Lab, OneByOne
 from engine.model import Transformer
 from engine.reading import CacheCheck, Focus, Look, Reading, Reason
 from engine.readouts import checks, head_roles
@@ -30,6 +32,7 @@ from engine.run import Run
 from engine.sampling import Floats, Sampling, Stages, draw, stages
 from engine.session import Session
 from engine.tokenizers import Tokenizer
+from engine.two_ways import parallel_and_serial, with_and_without
 from engine.windows import Windows, three_masks
 from engine.windows_pass import read_windows
 
@@ -313,6 +316,26 @@ class Scope:
         token_ids = reading.document.token_ids[reading.n_fallen : reading.cursor]
         return evict(self._run.model, token_ids, conditions, budget, writing, cancelled, told)
 
+    # What things cost, measured beside the text
+
+    def with_and_without(
+        self, reading: Reading, n_steps: int, waited_for: Cancelled = never
+    ) -> Iterator[BothWays]:
+        """Decode after a reading's text with the cache and without; see `engine.two_ways`."""
+        ids, how = reading.session.token_ids.tolist(), (reading.sampling, reading.conditions)
+        return with_and_without(self._run.model, ids, n_steps, *how, waited_for)
+
+    def parallel_and_serial(
+        self, reading: Reading, waited_for: Cancelled = never
+    ) -> Iterator[OneByOne]:
+        """Read a reading's text at once and token by token; see `engine.two_ways`."""
+        ids = reading.session.token_ids.tolist()
+        return parallel_and_serial(self._run.model, ids, reading.conditions, waited_for)
+
+    def sweep(self, reading: Reading, longest: int, waited_for: Cancelled = never) -> Iterator[Lab]:
+        """Time passes of growing length; see `engine.length_sweep`."""
+        return sweep(self._run.model, reading.session.token_ids.tolist(), longest, waited_for)
+
     def _is_here(self, reading: Reading) -> bool:
         """Whether a reading has tokens, of this model, under the conditions in force."""
         is_ours = reading.info is self.info and reading.conditions == self._run.conditions
@@ -372,6 +395,7 @@ class Scope:
             reason=reason,
             stats=self._run.stats,
             cache_bytes=self._run.cache_bytes,
+            cache_layer_bytes=self._run.cache_layer_bytes,
             cache_allocated_bytes=self._run.cache_allocated_bytes,
             cache_allocated_rows=self._run.cache_allocated_rows,
             thumbnails=self._run.thumbnails(session),

@@ -131,3 +131,10 @@ class PassColumns:
 def used_cache(stats: PassStats) -> bool:
     """Whether a pass could keep rows in the cache; without the mask none can be kept."""
     return stats.cached and stats.reason != "mask off"
+
+
+def thrown_away(stats: tuple[PassStats, ...]) -> int:
+    """Rows that the cache held before the latest pass and no longer does: what an edit undid."""
+    if len(stats) < 2 or not (used_cache(stats[-1]) and used_cache(stats[-2])):
+        return 0
+    return max(0, stats[-2].n_tokens - stats[-1].n_kept)

@@ -97,8 +97,15 @@ def _is_layer_off(state: State) -> bool:
     return state.heads_off.heads.issuperset(layer_heads(reading, _selected_head(state)[0]))
 
 
+def _can_stop(state: State) -> bool:
+    is_measuring = state.measuring or state.costs.running != ""
+    return is_measuring or state.phase in {"starting", "loading"}
+
+
 def _stop(state: State) -> Wish:
-    return wishes.StopMeasuring() if state.measuring else wishes.StopOpening()
+    if state.measuring:
+        return wishes.StopMeasuring()
+    return wishes.StopMeasuringCost() if state.costs.running else wishes.StopOpening()
 
 
 def _move_query(by: int) -> Callable[[State], Wish | None]:
@@ -187,10 +194,10 @@ COMMANDS: tuple[Command, ...] = (
         "stop_opening",
         "File",
         "Stop",
-        "Give up opening a model, and the one that is open stays; or stop measuring heads.",
+        "Give up opening a model, and the one that is open stays; or stop measuring.",
         ("Esc",),
         _stop,
-        enabled=lambda state: state.measuring or state.phase in {"starting", "loading"},
+        enabled=_can_stop,
     ),
     Command("open_file", "File", "Open file…", "Open a GGUF file or a nanoGPT checkpoint."),
     Command(

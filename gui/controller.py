@@ -18,8 +18,9 @@ from engine.conditions import Conditions
 from engine.errors import CancelledError, ConfigError, ContextFullError, EngineError
 from engine.reading import CacheCheck, Look, Reading
 from engine.readouts import ROLE_THRESHOLD, Role
-from gui import comparing, experimenting, windowing, wishes
+from gui import comparing, costing, experimenting, windowing, wishes
 from gui.asking import IDLE, Asking
+from gui.costing import Costing
 from gui.measuring import Measuring
 from gui.messages import Messages
 from gui.state import (
@@ -115,6 +116,7 @@ class Controller(QObject):
         self._comparing = comparing.Comparing(store, messages, asking)
         self._experimenting = experimenting.Experimenting(store, asking)
         self._windowing = windowing.Windowing(store, messages, asking)
+        self._costing = Costing(store, engine, self._on_scope)
         self._opening.connect(self._show_opening)
         engine.answered.connect(self._on_answer)
         engine.failed.connect(self._on_failure)
@@ -245,7 +247,7 @@ class Controller(QObject):
         self._experimenting.want(experimenting.SCHEMES, wanted=wish.wanted)
 
     @fulfil.register
-    def _(self, wish: wishes.Experiment) -> None:
+    def _(self, wish: wishes.ChangeExperiment) -> None:
         self._experimenting.change(wish.changes)
 
     @fulfil.register
@@ -353,6 +355,18 @@ class Controller(QObject):
             self._open(Path(reading.info.path))
 
     @fulfil.register
+    def _(self, wish: wishes.MeasureCost) -> None:
+        self._costing.begin(wish.what)
+
+    @fulfil.register
+    def _(self, _wish: wishes.StopMeasuringCost) -> None:
+        self._costing.stop()
+
+    @fulfil.register
+    def _(self, wish: wishes.SetCosts) -> None:
+        self._costing.change(wish.changes)
+
+    @fulfil.register
     def _(self, wish: wishes.SetDisplay) -> None:
         self._store.update(display=replace(self._store.state.display, **wish.changes))
 
@@ -415,7 +429,7 @@ class Controller(QObject):
             self._scope = scope  # whatever was asked meanwhile is asked of this one
             return reading
 
-        self._submit(Job("open", work, _CHECK | {"open"}), self._show_opened)
+        self._submit(Job("open", work, _CHECK | {"open", costing.KIND}), self._show_opened)
 
     def _keep_heads_of(self, path: Path) -> None:
         """Heads that are off stay so if the same model is opened once more; another has others."""
@@ -712,10 +726,13 @@ class Controller(QObject):
             self.settled.emit()
 
     def _on_answer(self, number: int, answer: object) -> None:
-        _kind, show = self._tickets.pop(number)
-        show(answer)
+        if number in self._tickets:  # else it is what is being measured
+            _kind, show = self._tickets.pop(number)
+            show(answer)
 
     def _on_drop(self, number: int) -> None:
+        if number not in self._tickets:
+            return
         kind, _show = self._tickets.pop(number)
         if self._is_closed:
             return
@@ -730,6 +747,8 @@ class Controller(QObject):
             self._settle()
 
     def _on_failure(self, number: int, error: EngineError) -> None:
+        if number not in self._tickets:
+            return
         self._tell_of_end(number, str(error))
         if isinstance(error, ContextFullError):
             self._messages.info(str(error))
@@ -739,7 +758,8 @@ class Controller(QObject):
     def _on_crash(self, number: int, error: Exception) -> None:
         if self._is_closed:
             return
-        self._tell_of_end(number, "The program met a bug; see the message.")
+        if number in self._tickets:
+            self._tell_of_end(number, "The program met a bug; see the message.")
         details = "".join(traceback.format_exception(error))
         self._messages.error(f"This is a bug: {type(error).__name__}: {error}", details)
 
@@ -767,4 +787,5 @@ class Controller(QObject):
         self._next_step.stop()
         self._stale_soon.stop()
         self._check_soon.stop()
+        self._costing.close()
         self._engine.close()

@@ -18,6 +18,7 @@ from engine.readouts import ROLES, Role
 from engine.residual import Attribution, Stream, next_token, top_token
 from engine.sampling import Sampling
 from gui.compare_choice import CompareChoice
+from gui.costs import Costs
 from gui.theme import LIGHT, Theme
 from gui.windows_state import WindowsState
 
@@ -297,6 +298,7 @@ class State:
     wants_schemes: bool = False  # whether somebody looks at the position schemes
     schemes: OpenedSchemes | None = None
     windows: WindowsState = field(default_factory=WindowsState)
+    costs: Costs = field(default_factory=Costs)  # what context costs, measured
     formats: FormatChoice = AUTOMATIC  # of the model that is open
     followed: Followed = "next"  # the token whose logit is taken apart
     pointed: tuple[int, int] | None = None  # the query and key under the mouse, in one head

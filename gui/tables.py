@@ -317,7 +317,10 @@ def time_tables(reading: Reading) -> tuple[Table, ...]:
 
 
 def pass_tables(reading: Reading) -> tuple[Table, ...]:
-    """Every pass so far: what it computed, what the cache held after it, how long it took."""
+    """Every pass so far: what it computed, what the cache held after it, how long it took.
+
+    And what each layer of the cache holds now.
+    """
     stats = reading.stats
     columns: dict[str, Column] = {
         "pass": np.arange(1, len(stats) + 1),
@@ -329,7 +332,9 @@ def pass_tables(reading: Reading) -> tuple[Table, ...]:
         "cache_on": np.array([each.cached for each in stats], np.bool_),
         "reason": [each.reason for each in stats],
     }
-    return (Table("passes", columns),)
+    held = np.array(reading.cache_layer_bytes, np.int64)
+    layers: dict[str, Column] = {"layer": np.arange(len(held)), "bytes_held": held}
+    return Table("passes", columns), Table("layers", layers)
 
 
 def comparison_tables(comparison: Comparison) -> tuple[Table, ...]:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from engine.sampling import Sampling
+from gui.costs import Experiment
 
 
 @dataclass(frozen=True)
@@ -121,7 +122,7 @@ class WantSchemes(Want):
 
 
 @dataclass(frozen=True)
-class Experiment:
+class ChangeExperiment:
     """Change some fields of `ExperimentChoice`."""
 
     changes: dict[str, Any] = field(default_factory=dict)
@@ -212,6 +213,25 @@ class SetFormat:
 
 
 @dataclass(frozen=True)
+class MeasureCost:
+    """Measure what context costs, in one of the ways of `gui.costs`; another one ends."""
+
+    what: Experiment
+
+
+@dataclass(frozen=True)
+class StopMeasuringCost:
+    """Give up what is being measured; what is known of it stays."""
+
+
+@dataclass(frozen=True)
+class SetCosts:
+    """Change some fields of `Costs` that are the user's."""
+
+    changes: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class SetDisplay:
     """Change some fields of `Display`."""
 
@@ -237,7 +257,7 @@ Wish = (
     | SetHeadsOff
     | MeasureEffects
     | StopMeasuring
-    | Experiment
+    | ChangeExperiment
     | Follow
     | Step
     | StepBack
@@ -249,6 +269,9 @@ Wish = (
     | SetMask
     | SetCache
     | SetFormat
+    | MeasureCost
+    | StopMeasuringCost
+    | SetCosts
     | SetDisplay
     | OpenModel
 )

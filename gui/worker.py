@@ -102,6 +102,11 @@ class EngineThread(QThread):
         for ticket in never_run:
             self._hear(ticket, None)
 
+    @property
+    def has_waiting(self) -> bool:
+        """Whether jobs wait for the one that runs; may be asked on any thread."""
+        return bool(self._waiting)
+
     def give_up(self, kind: str) -> None:
         """Make all jobs of a kind void; each ends in `dropped`."""
         self._drop([ticket for ticket in self._unheard.values() if ticket.job.kind == kind])

@@ -30,6 +30,23 @@ def long_passage() -> str:
     return text[5000:5800]
 
 
+@dataclass(frozen=True)
+class CacheFamily:
+    """A well-known model and what its cache is made of, as `cache_families.toml` explains."""
+
+    name: str
+    design: str
+    n_layer: int
+    max_seq_len: int
+    source: str
+    n_kv_head: int = 0
+    head_dim: int = 0
+    latent: int = 0
+    windowed: int = 0
+    window: int = 0
+    note: str = ""
+
+
 def model_folders() -> list[Path]:
     """The bundled models, the one to open first at the front."""
     folders = {path.parent for path in (_HERE / "models").glob("*/config.json")}
@@ -72,3 +89,11 @@ def plays() -> tuple[Path, tuple[str, ...]]:
     """The folder of the plays that bundled models learnt from, and the names of those held out."""
     corpus = _HERE / "corpus"
     return corpus / "plays", tuple((corpus / "held_out.txt").read_text("utf-8").split())
+
+
+def cache_families() -> tuple[CacheFamily, ...]:
+    """Well-known models, from their published configurations."""
+    import tomllib  # noqa: PLC0415 - after the first paint
+
+    data = tomllib.loads((_HERE / "cache_families.toml").read_text(encoding="utf-8"))
+    return tuple(CacheFamily(**row) for row in data["family"])

@@ -8,7 +8,8 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QLabel, QVBoxLayout
 
 from engine.reading import PassStats, Reading
-from gui.cache_figures import CacheFigures, PassColumns
+from gui.cache_figures import CacheFigures, PassColumns, thrown_away
+from gui.chart_axes import from_zero
 from gui.numbers import Table
 from gui.panels.absence import absence
 from gui.panels.base import Figure, Panel
@@ -16,7 +17,7 @@ from gui.tables import pass_tables
 from gui.theme import LIGHT, Theme
 from gui.view import View
 from gui.widgets.arithmetic_stages import exact
-from gui.widgets.axis_ticks import linear_ticks, log_ticks, round_up
+from gui.widgets.axis_ticks import linear_ticks, log_ticks
 from gui.widgets.chart_grid import ChartGrid
 from gui.widgets.curves import Axis, CurveChart, Floats, Points, Series
 from gui.widgets.fitting_label import FittingLabel, font_of, tint
@@ -125,7 +126,7 @@ class CachePanel(Panel):
         self.setAccessibleDescription(" ".join(parts))
 
     def numbers(self, view: View) -> tuple[Table, ...]:
-        """Every pass so far."""
+        """Every pass so far, and what each layer holds."""
         return pass_tables(view.reading) if view.reading is not None else ()
 
     def figures(self) -> tuple[Figure, ...]:
@@ -183,7 +184,7 @@ class CachePanel(Panel):
             return
         agreement = "as the tensors hold" if figures.agrees else f"but the tensors hold {held}"
         self.formula.set_wordings(*_formula(figures, GLYPHS[verdict], agreement))
-        self.formula.setToolTip(f"{FORMULA}; {self.formula.text()}")
+        self.formula.setToolTip(f"{FORMULA}; {self.formula.text()}; {_by_layer(reading)}")
 
     def _draw_rows(self, view: View, reading: Reading) -> None:
         self.rows.set_look(view.theme, _quiet(view, view.theme.text))
@@ -193,9 +194,10 @@ class CachePanel(Panel):
         last, columns = reading.stats[-1], self._columns
         written = last.cache_bytes * last.n_computed // max(1, last.n_tokens)
         computed, without = int(columns.n_computed.sum()), int(columns.n_tokens.sum())
-        per_pass = (
-            f"last pass +{written:,} B, {last.n_computed:,} of {last.n_tokens:,} rows computed"
-        )
+        thrown = thrown_away(reading.stats)
+        gone = f", {last.n_kept:,} kept and {thrown:,} thrown away" if thrown else ""
+        done = f"{last.n_computed:,} of {last.n_tokens:,} rows computed{gone}"
+        per_pass = f"last pass +{written:,} B, {done}"
         in_all = (
             f"{counted(len(columns), 'pass', 'passes')} in all: {computed:,} of {without:,} rows"
         )
@@ -222,14 +224,14 @@ class CachePanel(Panel):
         self.bytes_chart.show_points(
             ((x, held), (x, formula)),
             axis,
-            _from_zero(max(held.max(), formula.max())),
+            from_zero(max(held.max(), formula.max())),
             f"KiB held after pass {len(columns)}: {held[-1]:,.1f}; by the formula for all "
             f"{n_tokens[-1]:,.0f} tokens {formula[-1]:,.1f}",
         )
         self.rows_chart.show_points(
             ((x, computed), (x, n_tokens)),
             axis,
-            _from_zero(n_tokens.max(), whole=True),
+            from_zero(n_tokens.max(), whole=True),
             f"rows computed in pass {len(columns)}: {computed[-1]:,.0f}; without the cache "
             f"{n_tokens[-1]:,.0f}",
         )
@@ -275,6 +277,14 @@ def counted(number: int, one: str, more: str = "") -> str:
     return f"{number:,} {one if number == 1 else more or f'{one}s'}"
 
 
+def _by_layer(reading: Reading) -> str:
+    """What each layer's tensors hold."""
+    held = reading.cache_layer_bytes
+    if len(set(held)) == 1:
+        return f"each of {counted(len(held), 'layer')} holds {held[0]:,} B"
+    return f"the layers hold {', '.join(f'{each:,}' for each in held)} B"
+
+
 def _scaled(n_bytes: int) -> str:
     for unit, size in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
         if n_bytes >= size:
@@ -301,11 +311,6 @@ def _pass_axis(x: Floats) -> Axis:
     low, n_ahead = float(x[0]), -int(x[-1]) % _AHEAD
     high = float(x[-1]) + n_ahead
     return Axis(low - 0.5, high + 0.5, tuple(linear_ticks(low, high, 4, whole=True)))
-
-
-def _from_zero(highest: float, *, whole: bool = False) -> Axis:
-    top = round_up(float(highest))
-    return Axis(0.0, top * 1.05, tuple(linear_ticks(0.0, top, 3, whole=whole)))
 
 
 def _powers_of_ten(took: Floats) -> Axis:

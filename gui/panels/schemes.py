@@ -34,7 +34,7 @@ from gui.widgets.scheme_charts import SchemeChart, loss_range
 from gui.widgets.token_text import display
 from gui.widgets.trial_view import BareMatrix, loss_words
 from gui.widgets.wrapping_label import WrappingLabel
-from gui.wishes import EditText, Experiment, WantSchemes
+from gui.wishes import ChangeExperiment, EditText, WantSchemes
 
 WAITING = "All five models are reading the text."
 SCHEMES = ("learned", "sinusoidal", "rotary", "alibi", "none")
@@ -104,8 +104,8 @@ class SchemesPanel(AskingPanel):
         self.pages.idClicked.connect(self._turn)
         self.seed.committed.connect(lambda _n: self._wish_change())
         self.shift.committed.connect(lambda _n: self._wish_change())
-        self.layer_field.committed.connect(lambda n: self.wish(Experiment({"layer": n})))
-        self.head_field.committed.connect(lambda n: self.wish(Experiment({"head": n})))
+        self.layer_field.committed.connect(lambda n: self.wish(ChangeExperiment({"layer": n})))
+        self.head_field.committed.connect(lambda n: self.wish(ChangeExperiment({"head": n})))
         self.long.clicked.connect(lambda: self.wish(EditText(resources.long_passage())))
 
     def draw(self, view: View, previous: View | None) -> None:
@@ -182,7 +182,7 @@ class SchemesPanel(AskingPanel):
         index = self.changes.checkedId()
         seed = int(self.seed.value) if index == 1 else 0
         shift = int(self.shift.value) if index == 2 else 0
-        self.wish(Experiment({"change": Change(shuffle_seed=seed, shift=shift)}))
+        self.wish(ChangeExperiment({"change": Change(shuffle_seed=seed, shift=shift)}))
 
     def _check_seed(self, value: Number) -> None:
         _check("shuffle seed", value, 1, 9999)

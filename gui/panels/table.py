@@ -6,6 +6,8 @@ from gui.panels.cell import CellPanel
 from gui.panels.checks import ChecksPanel
 from gui.panels.code import CodePanel
 from gui.panels.compare import ComparePanel
+from gui.panels.cost import CostPanel
+from gui.panels.designs import DesignsPanel
 from gui.panels.formats import FormatsPanel
 from gui.panels.head import HeadPanel
 from gui.panels.heads import HeadsPanel
@@ -19,6 +21,7 @@ from gui.panels.prompt import PromptPanel
 from gui.panels.residual import ResidualPanel
 from gui.panels.schemes import SchemesPanel
 from gui.panels.time import TimePanel
+from gui.panels.two_ways import TwoWaysPanel
 from gui.panels.windows import WindowsPanel
 
 # Places are explained at `MainWindow.furnish`.
@@ -42,4 +45,7 @@ PANELS: tuple[tuple[type[Panel], str], ...] = (
     (LeakPanel, "center tab"),
     (SchemesPanel, "center tab"),
     (WindowsPanel, "center tab"),
+    (TwoWaysPanel, "center tab"),
+    (CostPanel, "center tab"),
+    (DesignsPanel, "center tab"),
 )

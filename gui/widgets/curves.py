@@ -42,14 +42,25 @@ from gui.widgets.fitting_label import font_of, plain_tip, tint
 from gui.widgets.lettering import every
 
 Floats = NDArray[np.float64]
-Mark = Literal["line", "dashes", "dots", "triangles"]
+Mark = Literal["line", "dashes", "dotted", "dash and dot", "dots", "triangles"]
 Points = tuple[Floats, Floats]  # x and y, as long as each other, all finite, x growing
 
-_LINES: tuple[Mark, ...] = ("line", "dashes")
-_DASHES = (5.0, 4.0)  # in widths of the pen
+_LINES: tuple[Mark, ...] = ("line", "dashes", "dotted", "dash and dot")
+_DASHES: dict[Mark, tuple[float, ...]] = {  # in widths of the pen
+    "dashes": (5.0, 4.0),
+    "dotted": (1.0, 3.0),
+    "dash and dot": (8.0, 3.0, 1.0, 3.0),
+}
 _STROKE = 0.06  # of the width
 _LEAST_PIXELS, _LEAST_EMS = 40, 13
-_SWATCH_EMS: dict[Mark, float] = {"line": 1.2, "dashes": 1.7, "dots": 0.6, "triangles": 0.6}
+_SWATCH_EMS: dict[Mark, float] = {
+    "line": 1.2,
+    "dashes": 1.7,
+    "dotted": 1.7,
+    "dash and dot": 1.7,
+    "dots": 0.6,
+    "triangles": 0.6,
+}
 
 
 @dataclass(frozen=True)
@@ -87,6 +98,11 @@ class Caption(QWidget):
         self.updateGeometry()
         self.update()
 
+    def set_titles(self, titles: Sequence[str]) -> None:
+        """Write another title."""
+        self._titles = tuple(titles)
+        self.update()
+
     def sizeHint(self) -> QSize:
         """One line."""
         return QSize(_LEAST_PIXELS, ceil(self._metrics.height()) + 1)
@@ -100,13 +116,15 @@ class Caption(QWidget):
             painter.setRenderHint(QPainter.RenderHint.Antialiasing)
             x = float(self.width())
             for series in reversed(self._series):
+                if not series.name:  # explained by another one
+                    continue
                 wide = self._metrics.horizontalAdvance(series.name)
                 x -= wide
                 painter.setPen(QColor(theme.text_dim))
                 painter.drawText(QPointF(x, self._baseline()), series.name)
                 swatch = _SWATCH_EMS[series.mark] * theme.font_axis
                 x -= gap + swatch
-                _draw_swatch(painter, QRectF(x, 0, swatch, height), series, theme)
+                draw_swatch(painter, QRectF(x, 0, swatch, height), series, theme)
                 x -= 2 * gap
             painter.setPen(QColor(theme.text))
             painter.drawText(QPointF(0, self._baseline()), self._title(max(0.0, x)))
@@ -124,15 +142,23 @@ class Caption(QWidget):
 class CurveChart(QWidget):
     """A caption, two axes and some series; ranges and ticks are handed over with the points.
 
-    `titles` name what is drawn and its unit; the first that fits beside the legend is shown.
+    `titles` name what is drawn and its unit; the first that fits beside the legend is shown. The
+    legend can be left to somebody else, where there are too many series for one line.
     """
 
-    def __init__(self, titles: Sequence[str], x_title: str, series: Sequence[Series]) -> None:
+    def __init__(
+        self,
+        titles: Sequence[str],
+        x_title: str,
+        series: Sequence[Series],
+        *,
+        has_legend: bool = True,
+    ) -> None:
         super().__init__()
         self.titles, self.x_title, self.series = tuple(titles), x_title, tuple(series)
         self.setAccessibleName(self.titles[0])
         self._theme = LIGHT
-        self._caption = Caption(titles, series)
+        self._caption = Caption(titles, series if has_legend else ())
         self._plot: _Plot | None = None
         self._latest: tuple[Sequence[Points], Axis, Axis] | None = None
         self._teller: Callable[[float], str] | None = None
@@ -215,6 +241,13 @@ class CurveChart(QWidget):
             return QPoint()
         plot: QWidget = self._plot.widget
         return plot.mapTo(self, QPoint(round(self._plot.place_of(x)), plot.height() // 2))
+
+    def set_titles(self, *titles: str) -> None:
+        """Name what is drawn in another way, as where the unit has changed."""
+        if titles != self.titles:
+            self.titles = titles
+            self.setAccessibleName(titles[0])
+            self._caption.set_titles(titles)
 
     @property
     def is_drawn(self) -> bool:
@@ -410,12 +443,13 @@ def curve_pen(theme: Theme, series: Series) -> QPen:
     pen = QPen(QColor(getattr(theme, series.colour)))
     pen.setWidth(1 if theme.stroke < 2 else round(theme.stroke))
     pen.setCosmetic(True)
-    if series.mark == "dashes":
-        pen.setDashPattern(_DASHES)
+    if series.mark in _DASHES:
+        pen.setDashPattern(_DASHES[series.mark])
     return pen
 
 
-def _draw_swatch(painter: QPainter, area: QRectF, series: Series, theme: Theme) -> None:
+def draw_swatch(painter: QPainter, area: QRectF, series: Series, theme: Theme) -> None:
+    """What a series looks like, for a legend."""
     middle = area.center()
     colour = QColor(getattr(theme, series.colour))
     half = 0.25 * theme.font_axis

@@ -1,0 +1,23 @@
+"""Long work in pieces: each may be given up for something more urgent, and is then done again."""
+
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+from engine.errors import CancelledError
+
+_Answer = TypeVar("_Answer")
+
+
+def patiently(work: Callable[[], _Answer]) -> Iterator[_Answer | None]:
+    """Do a piece of work: its answer, after a None for each time that it was given up.
+
+    Work that is given up raises CancelledError and leaves everything as it was.
+    """
+    while True:
+        try:
+            answer = work()
+        except CancelledError:
+            yield None
+        else:
+            yield answer
+            return

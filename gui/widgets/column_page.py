@@ -1,0 +1,70 @@
+"""A page of blocks one below the other, or in two columns where it is wide; it scrolls."""
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
+
+from gui.theme import LIGHT, Theme
+from gui.widgets.curves import CurveChart
+
+_MUCH = 1000  # charts take what is left over, and nothing but them
+_WIDE_EMS = 66  # of the axes' letters: from here on two columns
+
+
+class ColumnPage(QScrollArea):
+    """Owns the arrangement of two groups of widgets, the second below or beside the first."""
+
+    def __init__(self, first: Sequence[QWidget], second: Sequence[QWidget]) -> None:
+        super().__init__()
+        self._em = LIGHT.font_axis
+        self._groups = [QWidget(), QWidget()]
+        self._columns = [QVBoxLayout(group) for group in self._groups]
+        for column, widgets in zip(self._columns, (first, second), strict=True):
+            column.setContentsMargins(0, 0, 0, 0)
+            for widget in widgets:
+                column.addWidget(widget, _MUCH if isinstance(widget, CurveChart) else 0)
+            column.addStretch(1)
+        self._content = QWidget()
+        self._across = QHBoxLayout(self._content)
+        self._down = QVBoxLayout()
+        self._across.addLayout(self._down, 1)
+        for group in self._groups:
+            self._down.addWidget(group)
+        self._is_wide = False
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setWidgetResizable(True)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.setWidget(self._content)
+        for widget in (self._content, self.viewport(), *self._groups):
+            widget.setAutoFillBackground(False)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take over sizes."""
+        unit = theme.unit
+        self._em = theme.font_axis
+        self._across.setContentsMargins(2 * unit, unit, 2 * unit, unit)
+        self._across.setSpacing(4 * unit)
+        self._down.setSpacing(2 * unit)
+        for column in self._columns:
+            column.setSpacing(unit)
+        self._arrange()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Take the second group beside the first where there is room."""
+        super().resizeEvent(event)
+        self._arrange()
+
+    def _arrange(self) -> None:
+        is_wide = self.viewport().width() >= _WIDE_EMS * self._em
+        if is_wide == self._is_wide:
+            return
+        self._is_wide = is_wide
+        second = self._groups[1]
+        (self._down if is_wide else self._across).removeWidget(second)
+        if is_wide:
+            self._across.addWidget(second, 1)
+        else:
+            self._down.addWidget(second)

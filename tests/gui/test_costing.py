@@ -1,0 +1,224 @@
+"""Measuring beside the text: real experiments, in a whole window, that never stand in the way."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+
+from engine import machine, room
+from engine.measurements import BothWays, Lab, OneByOne, ladder
+from gui.costs import Costs
+from gui.panels.two_ways import TwoWaysPanel
+from gui.wishes import MeasureCost, OpenModel, SetCosts, SetMask, StopMeasuringCost
+from tests.gui.whole_window import WholeWindow, wait_until
+
+
+@pytest.fixture(autouse=True)
+def _quick_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("_SIDE", 8), ("_PIECES", 2), ("_ROWS", 8), ("_COLUMNS", 8)):
+        monkeypatch.setattr(machine, name, value)
+
+
+@pytest.fixture
+def window(qapp: QApplication, small_model: Path) -> Iterator[WholeWindow]:  # noqa: ARG001
+    """A window on twelve characters, read by a model that sees 64."""
+    whole = WholeWindow(model=small_model, prompt="to be or not").start()
+    yield whole
+    whole.close()
+
+
+def costs(window: WholeWindow) -> Costs:
+    """What is known of the costs."""
+    return window.state.costs
+
+
+def rest(window: WholeWindow) -> None:
+    """Wait until nothing is measured any more."""
+    wait_until(lambda: not costs(window).running, "the end of the experiment")
+    window.idle()
+
+
+def ask(window: WholeWindow, *wanted: object) -> None:
+    """What panels wish for, without waiting for what comes of it."""
+    assert window.app.controller is not None
+    for each in wanted:
+        window.app.controller.fulfil(each)
+
+
+def test_a_key_on_the_button_decodes_both_ways(window: WholeWindow) -> None:
+    window.window.go_to_panel("two_ways")
+    panel = window.panel("two_ways")
+    assert isinstance(panel, TwoWaysPanel)
+    ask(window, SetCosts({"n_steps": 6}))
+    panel.run_both.button.setFocus()
+    QTest.keyClick(panel.run_both.button, Qt.Key.Key_Space)
+    assert costs(window).running == "both ways"
+    rest(window)
+    measured = costs(window).both_ways
+    assert measured is not None
+    both: BothWays = measured.found
+    assert both.is_done
+    assert both.n_same == 6
+    assert both.column("rows_without").tolist() == [13, 14, 15, 16, 17, 18]
+    assert panel.totals.rows[0][1:3] == ("6", "93")
+    assert panel.agreement.text().startswith("✓")
+
+
+def test_the_decoding_is_the_one_that_stepping_shows(window: WholeWindow) -> None:
+    """The same sampling with the same seed draws the same tokens."""
+    ask(window, SetCosts({"n_steps": 5}), MeasureCost("both ways"))
+    rest(window)
+    measured = costs(window).both_ways
+    assert measured is not None
+    for _ in range(5):
+        window.press("PgDown", window.window)
+        window.idle()
+    drawn = window.reading.session.token_ids[-5:].tolist()
+    assert [step.token_id for step in measured.found.steps] == drawn
+
+
+def test_reading_both_ways_finds_equal_rows(window: WholeWindow) -> None:
+    ask(window, MeasureCost("one by one"))
+    rest(window)
+    measured = costs(window).one_by_one
+    assert measured is not None
+    one: OneByOne = measured.found
+    assert one.is_done
+    assert one.n_equal == one.n_tokens == 12
+
+
+def test_a_sweep_comes_in_pieces_and_to_an_end(window: WholeWindow) -> None:
+    seen: list[int] = []
+
+    def note(*_change: object) -> None:
+        lab = costs(window).lab
+        if lab is not None:
+            seen.append(lab.found.n_done)
+
+    window.app.store.changed.connect(note)
+    ask(window, SetCosts({"longest": 1024}), MeasureCost("sweep"))
+    rest(window)
+    measured = costs(window).lab
+    assert measured is not None
+    lab: Lab = measured.found
+    assert lab.is_done
+    assert lab.lengths.tolist() == ladder(1024)
+    assert seen == sorted(seen)
+
+
+def test_typing_comes_before_the_next_piece(window: WholeWindow) -> None:
+    """Each key is answered while the sweep goes on."""
+    ask(window, SetCosts({"longest": 200_000}), MeasureCost("sweep"))
+    wait_until(lambda: costs(window).lab is not None, "the first piece")
+    window.type("abc")
+    wait_until(lambda: "abc" in window.reading.document.text, "the text")
+    assert costs(window).running == "sweep"
+    before = costs(window).lab
+    wait_until(lambda: costs(window).lab is not before, "another piece")
+    ask(window, StopMeasuringCost())
+    assert costs(window).running == ""
+    window.idle()
+
+
+def test_stopping_keeps_what_is_known(window: WholeWindow) -> None:
+    ask(window, SetCosts({"longest": 200_000}), MeasureCost("sweep"))
+    wait_until(lambda: (lab := costs(window).lab) and lab.found.points, "a point")
+    ask(window, StopMeasuringCost())
+    measured = costs(window).lab
+    assert measured is not None
+    n_points = len(measured.found.points)
+    window.type("x")
+    window.idle()
+    assert costs(window).running == ""
+    after = costs(window).lab
+    assert after is not None
+    assert len(after.found.points) == n_points
+    assert not after.found.is_done
+
+
+def test_another_experiment_ends_the_one_before(window: WholeWindow) -> None:
+    ask(window, SetCosts({"longest": 200_000}), MeasureCost("sweep"), MeasureCost("one by one"))
+    assert costs(window).running == "one by one"
+    rest(window)
+    assert costs(window).one_by_one is not None
+    assert costs(window).lab is None
+
+
+def test_another_model_ends_it(window: WholeWindow, make_model: Callable[..., Path]) -> None:
+    """Its weights are not kept alive by a sweep."""
+    ask(window, SetCosts({"longest": 200_000}), MeasureCost("sweep"))
+    wait_until(lambda: costs(window).lab is not None, "the first piece")
+    ask(window, OpenModel(make_model("other", seed=2)))
+    wait_until(lambda: window.reading.info.name == "other", "the other model")
+    assert costs(window).running == ""
+    window.idle()
+
+
+def test_closing_ends_it(window: WholeWindow) -> None:
+    """Nothing is left running, which every test is asked for."""
+    ask(window, SetCosts({"longest": 200_000}), MeasureCost("sweep"))
+    wait_until(lambda: costs(window).lab is not None, "the first piece")
+    window.close()
+
+
+def test_without_the_mask_it_says_why_not(window: WholeWindow) -> None:
+    ask(window, SetMask({"mask": "none"}))
+    window.idle()
+    ask(window, MeasureCost("both ways"))
+    rest(window)
+    assert "Without the mask" in costs(window).obstacles["both ways"]
+    ask(window, SetMask({"mask": "causal"}))
+    window.idle()
+    ask(window, SetCosts({"n_steps": 1}), MeasureCost("both ways"))
+    rest(window)
+    assert costs(window).obstacles == {}
+    assert costs(window).both_ways is not None
+
+
+def test_in_a_full_context_nothing_can_be_decoded(window: WholeWindow) -> None:
+    window.editor.setPlainText("a" * 64)
+    window.idle()
+    ask(window, MeasureCost("both ways"))
+    rest(window)
+    assert "sees at most 64 tokens" in costs(window).obstacles["both ways"]
+
+
+def test_without_a_text_there_is_nothing_to_go_on_from(window: WholeWindow) -> None:
+    window.editor.setPlainText("")
+    window.idle()
+    ask(window, MeasureCost("one by one"))
+    assert "type something first" in costs(window).obstacles["one by one"]
+    assert costs(window).running == ""
+
+
+def test_what_memory_has_no_room_for_is_not_tried(
+    window: WholeWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(room, "available_bytes", lambda: 300_000_000)
+    ask(window, SetCosts({"longest": 1_000_000}), MeasureCost("sweep"))
+    assert "0.3 GB are free" in costs(window).obstacles["sweep"]
+    assert costs(window).running == ""
+    assert costs(window).lab is None
+
+
+def test_a_bug_in_an_experiment_is_shown_as_one(
+    window: WholeWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And ends it; the text goes on."""
+    told: list[str] = []
+    window.app.messages.listen(lambda message: told.append(message.sentence))
+
+    def broken(*_: object) -> Iterator[object]:
+        raise ZeroDivisionError("by design")
+        yield
+
+    monkeypatch.setattr("engine.scope.sweep", broken)
+    ask(window, MeasureCost("sweep"))
+    rest(window)
+    assert any("This is a bug: ZeroDivisionError: by design" in each for each in told)
+    window.type("x")
+    window.idle()
+    assert "x" in window.reading.document.text

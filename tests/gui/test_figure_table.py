@@ -1,0 +1,76 @@
+"""A table to read: plain text, as high as its rows, copied by the keyboard."""
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+
+from gui.theme import DARK, LIGHT, PROJECTOR, Theme
+from gui.widgets.curves import Series
+from gui.widgets.figure_table import FigureTable
+
+ROWS = [("<b>one</b>", "1 KiB", "2"), ("two", "3 KiB", "4")]
+
+
+@pytest.fixture
+def table(qtbot: QtBot) -> FigureTable:
+    """Two rows of three columns."""
+    widget = FigureTable("Sizes", ("design", "bytes", "rows"))
+    qtbot.addWidget(widget)
+    widget.set_theme(LIGHT)
+    widget.show_rows(ROWS)
+    widget.resize(300, widget.sizeHint().height())
+    widget.show()
+    return widget
+
+
+def test_cells_hold_their_texts_to_the_letter(table: FigureTable) -> None:
+    """Also where a text looks like markup, in the cell as in its tooltip."""
+    item = table.item(0, 0)
+    assert item is not None
+    assert item.text() == "<b>one</b>"
+    assert "&lt;b&gt;one" in item.toolTip()
+
+
+def test_it_says_its_rows_to_who_cannot_see_them(table: FigureTable) -> None:
+    assert table.accessibleName() == "Sizes"
+    assert table.accessibleDescription() == (
+        "<b>one</b>: bytes 1 KiB, rows 2. two: bytes 3 KiB, rows 4."
+    )
+
+
+@pytest.mark.parametrize("theme", [LIGHT, DARK, PROJECTOR], ids=lambda theme: theme.name)
+def test_all_rows_are_seen_without_scrolling(table: FigureTable, theme: Theme) -> None:
+    table.set_theme(theme)
+    table.show_rows([*ROWS, *ROWS, *ROWS])
+    table.resize(300, table.minimumSizeHint().height())
+    QApplication.processEvents()
+    last = table.visualItemRect(table.item(5, 0))
+    assert table.viewport().rect().contains(last)
+    assert last.height() >= theme.font_axis
+
+
+def test_the_key_for_copying_takes_the_row_in_use(table: FigureTable) -> None:
+    table.setFocus()
+    table.setCurrentCell(0, 0)
+    QTest.keyClick(table, Qt.Key.Key_Down)
+    QTest.keyClick(table, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
+    assert QGuiApplication.clipboard().text() == "two\t3 KiB\t4"
+
+
+def test_a_row_can_carry_the_look_of_a_curve(table: FigureTable) -> None:
+    table.show_rows(ROWS, [Series("one", "text", "dashes"), None])
+    first, second = table.item(0, 0), table.item(1, 0)
+    assert first is not None
+    assert second is not None
+    assert not first.icon().isNull()
+    assert second.icon().isNull()
+
+
+def test_headings_can_change(table: FigureTable) -> None:
+    table.set_headings("design", "at 9", "at 99")
+    heading = table.horizontalHeaderItem(1)
+    assert heading is not None
+    assert heading.text() == "at 9"

@@ -1,0 +1,40 @@
+import pytest
+
+from gui.quantities import bytes_said, count_said, power_said, time_said, times_said
+
+
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [(0, "0"), (999, "999"), (1000, "1 k"), (3_360_000_000, "3.36 G"), (999_960, "1 M")],
+)
+def test_counts_have_three_digits_and_a_prefix(number: float, said: str) -> None:
+    assert count_said(number) == said
+
+
+@pytest.mark.parametrize(
+    ("n_bytes", "said"),
+    [
+        (0, "0 B"),
+        (999, "999 B"),
+        (1023.9, "1 KiB"),
+        (36_864, "36 KiB"),
+        (1_023 * 1024, "1,023 KiB"),
+        (80 * 2**30, "80 GiB"),
+    ],
+)
+def test_bytes_count_in_powers_of_1024(n_bytes: float, said: str) -> None:
+    assert bytes_said(n_bytes) == said
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(0.00123, "1.23 ms"), (0.9999, "1 s"), (71, "71 s"), (1234, "1,234 s"), (float("nan"), "—")],
+)
+def test_times_are_in_milliseconds_below_a_second(seconds: float, said: str) -> None:
+    assert time_said(seconds) == said
+
+
+def test_ratios_and_powers_are_said_shortly() -> None:
+    assert times_said(17.04) == "17 ×"
+    assert times_said(1240) == "1,240 ×"
+    assert power_said(1.0249) == "n^1.02"
