@@ -119,20 +119,3 @@ def loss_wordings(record: TrainingRecord, moment: Moment) -> tuple[str, ...]:
     whole = loss_words(record, moment)
     short = whole.replace(" per character", "/character").replace("the first time", "1st")
     return whole, short.replace("the second time", "2nd"), whole.split(";")[0]
-
-
-def time_words(seconds: float) -> str:
-    """A time as minutes and seconds, or hours and minutes."""
-    whole = max(0, round(seconds))
-    if whole >= 3600:
-        return f"{whole // 3600} h {whole % 3600 // 60:02} min"
-    return f"{whole // 60}:{whole % 60:02} min"
-
-
-def minutes_words(minutes: float) -> str:
-    """A time that is only estimated."""
-    if minutes < 1:
-        return "less than a minute"
-    if minutes < 90:
-        return f"about {minutes:.0f} minutes" if minutes >= 1.5 else "about a minute"
-    return f"about {minutes / 60:.1f} hours"

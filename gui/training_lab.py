@@ -23,14 +23,14 @@ from engine.training_plan import TrainingPlan, n_parameters
 from gui.aside import Aside
 from gui.data_folder import data_folder
 from gui.messages import Messages
+from gui.pace import duration_text
 from gui.recent_models import plain
 from gui.settings import Settings
 from gui.theme import Theme
-from gui.training_figures import minutes_words
 from gui.training_form import TrainingForm
 from gui.training_page import TrainingPage
 from gui.training_run import TrainingRun
-from gui.training_runs import TrainingRuns, minutes_needed
+from gui.training_runs import TrainingRuns, seconds_needed
 from gui.training_sentences import row_words
 from gui.training_shelf import TrainingData
 from gui.widgets.wrapping_label import WrappingLabel
@@ -234,8 +234,8 @@ def _facts_words(facts: TextFacts, plan: TrainingPlan, speed: float) -> str:
     )
     if not speed:
         return words + "How long that takes is known once a first training has run here."
-    minutes = minutes_words(minutes_needed(facts, plan, speed))
-    return words + f"Estimated from the speed of the last training here: {minutes}."
+    time = duration_text(seconds_needed(facts, plan, speed))
+    return words + f"Estimated from the speed of the last training here: about {time}."
 
 
 def make_lab(settings: Settings, messages: Messages, parent: QWidget) -> TrainingLab:

@@ -160,7 +160,7 @@ class TrainingRuns(QObject):
             self._settings.write(_SPEED, run.speed)
 
 
-def minutes_needed(facts: TextFacts, plan: TrainingPlan, speed: float) -> float:
-    """How long a training will take, by the speed of an earlier one, in minutes."""
+def seconds_needed(facts: TextFacts, plan: TrainingPlan, speed: float) -> float:
+    """How long a training will take, by the speed of an earlier one."""
     n_tokens = plan.steps * plan.batch * plan.context
-    return n_tokens * multiply_adds(plan.config(facts.vocab_size)) / speed / 60
+    return n_tokens * multiply_adds(plan.config(facts.vocab_size)) / speed

@@ -3,8 +3,8 @@
 import math
 from typing import Any
 
+from gui.pace import duration_text
 from gui.recent_models import plain
-from gui.training_figures import time_words
 from gui.training_run import TrainingRun
 
 
@@ -23,7 +23,7 @@ def state_words(run: TrainingRun) -> str:
     parts = [f"{run.phase.capitalize()}: step {run.step:,} of {run.steps:,}"]
     if run.phase == "running" and not math.isnan(run.tokens_per_second):
         parts.append(f"{run.tokens_per_second:,.0f} tokens per second")
-        parts.append(f"{time_words(run.seconds_left)} left")
+        parts.append(f"{duration_text(run.seconds_left)} left")
     if run.phase in {"paused", "stopped"}:
         parts.append("saved; it can go on")
     line = " · ".join(parts)

@@ -179,7 +179,7 @@ def test_the_time_is_estimated_from_the_last_training_and_said_to_be(show: Show)
     speed = n_tokens * multiply_adds(plan.config(len(set(VERSE)) + 256)) / 600
     lab._runs._settings.write("training_speed", speed)
     write(lab, "seed", "5")
-    assert "Estimated from the speed of the last training here: about 10 minutes." in ready(lab)
+    assert "Estimated from the speed of the last training here: about 10 min." in ready(lab)
 
 
 @pytest.mark.parametrize(
@@ -370,7 +370,7 @@ def test_a_training_is_paused_killed_resumed_finished_and_discarded(
     assert lab.page.view.moment is run.record.moments[-1]
     assert rows(lab)[1].startswith("mine.txt: 1 × 2 heads, width 16, rotary (running ")
     assert "tokens per second" in lab.page.state.text()
-    assert lab.page.state.text().endswith("min left.")
+    assert lab.page.state.text().endswith(" left.")
     click(lab.page.pause_button)
     wait_until(lambda: run.phase == "paused", "a pause")
     assert n_steps_saved(run.folder) == run.step == len(run.record.losses)
