@@ -3,34 +3,39 @@
 import argparse
 import ctypes
 import math
-import signal
+import os
 import sys
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
-from types import FrameType
-from typing import Self, get_args
+from typing import get_args
 
 import torch
 
 from engine.checkpoints.folder import save_checkpoint
 from engine.config import Activation, Mlp, ModelConfig, Norm, Positions
-from engine.errors import EngineError, TrainingError
+from engine.errors import CancelledError, EngineError, TrainingError
+from engine.folder_lock import FolderLock
 from engine.tokenizers import ByteBpe, Characters, Tokenizer, load_tokenizer
-from engine.trainer import (
-    Dtype,
+from engine.trainer import Trainer, new_model
+from engine.training_data import Texts, TrainingData, read_texts
+from engine.training_orders import Orders
+from engine.training_record import (
+    RECORD_FILE,
     HeldOutLoss,
     Progress,
-    TrainedMask,
-    Trainer,
-    TrainingSettings,
-    new_model,
+    load_record,
+    save_record,
 )
-from engine.training_data import Texts, TrainingData, read_texts
-from engine.training_record import RECORD_FILE, Watcher, load_record, save_record
+from engine.training_settings import Dtype, TrainedMask, TrainingSettings
+from engine.training_telling import Teller, ToProgram, ToTerminal
+from engine.training_watcher import Watcher
 
 STATE_FILE = "state.safetensors"
+
+_LOCK_SECONDS = 20.0  # in which another process may save and end
+_NICE = 10
 
 
 def keep_freed_memory() -> None:
@@ -82,26 +87,6 @@ SETTING_HELP = {
 CHOICES = {"mask": get_args(TrainedMask), "dtype": get_args(Dtype)}
 
 
-class _Stop:
-    """While entered, Ctrl-C and a polite kill only set a flag that is looked at between steps."""
-
-    SIGNALS = (signal.SIGINT, signal.SIGTERM)
-
-    def __init__(self) -> None:
-        self.asked = False
-
-    def __enter__(self) -> Self:
-        self._before = [signal.signal(number, self._note) for number in self.SIGNALS]
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        for number, handler in zip(self.SIGNALS, self._before, strict=True):
-            signal.signal(number, handler)
-
-    def _note(self, _signal: int, _frame: FrameType | None) -> None:
-        self.asked = True
-
-
 def command_line() -> argparse.ArgumentParser:
     """What the trainer can be told."""
     parser = argparse.ArgumentParser(
@@ -113,14 +98,24 @@ def command_line() -> argparse.ArgumentParser:
     parser.add_argument(
         "--data", type=Path, nargs="+", required=True, help="text files, or folders of .txt files"
     )
-    parser.add_argument(
-        "--held-out", nargs="+", required=True, help="files to judge by, named without .txt"
+    judged = parser.add_mutually_exclusive_group(required=True)
+    judged.add_argument(
+        "--held-out", nargs="+", default=[], help="files to judge by, named without .txt"
+    )
+    judged.add_argument(
+        "--held-out-share", type=float, default=0.0, help="or this share of each file, at its end"
     )
     parser.add_argument("--out", type=Path, required=True, help="folder for state and models")
     parser.add_argument("--resume", action="store_true", help="go on from the folder's state")
     parser.add_argument("--save-minutes", type=float, default=5.0, help="how often to save")
     parser.add_argument("--report-steps", type=int, default=20, help="how often to tell")
     parser.add_argument("--threads", type=int, default=0, help="0: as many as torch likes")
+    parser.add_argument("--nice", action="store_true", help="let other programs go first")
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help="tell in lines of JSON, and obey lines on the input: pause, resume, stop",
+    )
     tokens = parser.add_argument_group("tokens")
     tokens.add_argument("--tokenizer", choices=("byte-bpe", "characters"), default="byte-bpe")
     tokens.add_argument("--vocab-size", type=int, default=3072, help="for byte-bpe")
@@ -187,8 +182,10 @@ def _model_config(arguments: argparse.Namespace, vocab_size: int) -> ModelConfig
 class _Session:
     """One run of the command line: the trainer, its folder, and what to write into it when."""
 
-    def __init__(self, arguments: argparse.Namespace) -> None:
+    def __init__(self, arguments: argparse.Namespace, orders: Orders, teller: Teller) -> None:
         self.arguments = arguments
+        self.orders = orders
+        self.teller = teller
         self.out: Path = arguments.out
         self.state_path = self.out / STATE_FILE
         if self.state_path.exists() and not arguments.resume:
@@ -198,53 +195,78 @@ class _Session:
         settings = TrainingSettings(
             **{field.name: getattr(arguments, field.name) for field in fields(TrainingSettings)}
         )
-        texts = read_texts(arguments.data, arguments.held_out)
+        self._stage("Reading the text …")
+        texts = read_texts(arguments.data, arguments.held_out, arguments.held_out_share)
+        self._stage("Cutting it into tokens …")
         if arguments.resume:
             self.tokenizer: Tokenizer = load_tokenizer(self.out)
         else:
             self.tokenizer = train_tokenizer(arguments.tokenizer, texts, arguments.vocab_size)
         data = TrainingData(texts, self.tokenizer, settings.longest)
+        self._stage("Building the model …")
         model = new_model(_model_config(arguments, self.tokenizer.vocab_size), settings.seed)
         self.trainer = Trainer(model, data, settings)
         self.best = math.inf
+        self._saved_at = time.monotonic()
         self.watcher = Watcher(model, data.held_out, self.tokenizer)
         self.record = self.watcher.new_record()
         if arguments.resume:
             self.trainer.load_state(self.state_path)
             self.record = load_record(self.out / RECORD_FILE).until(self.trainer.step)
-            self.best = self.trainer.held_out_loss(settings.evaluate_windows).per_character
+        self._stage("Looking at the held-out text …")
+        held_out = self.trainer.held_out_loss(settings.evaluate_windows)
+        teller.began(self.record, self.trainer.step, model.config, is_new=not arguments.resume)
+        if arguments.resume:
+            self.best = held_out.per_character
         else:
-            self._look(self.trainer.held_out_loss(settings.evaluate_windows))
-        self.out.mkdir(parents=True, exist_ok=True)
-        self.tokenizer.save(self.out)
+            self._look(held_out)
+            self.tokenizer.save(self.out)
+            self._save_state()
 
-    def train(self, stop: _Stop) -> None:
+    def _stage(self, sentence: str) -> None:
+        if self.orders.now == "stop":
+            raise CancelledError("It was stopped before the first step.")
+        self.teller.stage(sentence)
+
+    def train(self) -> None:
         """Train to the end or until asked to stop, saving now and then and at the end."""
-        saved = time.monotonic()
         for progress in self.trainer.run():
-            self.record = self.record.with_step(progress)
-            if progress.held_out is not None:
-                self._look(progress.held_out)
-            if progress.held_out is not None or progress.step % self.arguments.report_steps == 0:
-                print(describe(progress), flush=True)
-            if progress.held_out is not None and progress.held_out.per_character < self.best:
-                self.best = progress.held_out.per_character
-                self._save_model("best", progress.held_out)
-            if time.monotonic() - saved > 60 * self.arguments.save_minutes:
+            self._note(progress)
+            if time.monotonic() - self._saved_at > 60 * self.arguments.save_minutes:
                 self._save_state()
-                saved = time.monotonic()
-            if stop.asked:
+            if self.orders.now == "pause":
+                self._pause()
+            if self.orders.now == "stop":
                 break
         self._save_state()
-        if self.trainer.step < self.trainer.settings.steps:
-            print(f"Stopped and saved in {self.out}; the same command with --resume goes on.")
+        step, steps = self.trainer.step, self.trainer.settings.steps
+        if step < steps:
+            self._save_model("last", self.trainer.settings.evaluate_windows)
+            self.teller.stopped(step, self.out)
             return
-        whole = self.trainer.held_out_loss()
-        self._save_model("last", whole)
-        print(
-            f"Done: {whole.per_token:.4f} nats per token, {whole.per_character:.4f} nats per "
-            f"character over the whole held-out text; the model is in {self.out / 'last'}."
-        )
+        self.teller.stage("Reading the whole held-out text …")
+        self.teller.finished(self._save_model("last", None), self.out)
+
+    def _note(self, progress: Progress) -> None:
+        """Take a step down, and look at the model if that is due."""
+        self.record = self.record.with_losses([progress.loss])
+        self.teller.stepped(progress)
+        held_out = progress.held_out
+        if held_out is None:
+            return
+        self._look(held_out)
+        if held_out.per_character < self.best:
+            self.best = held_out.per_character
+            self._write_model("best", held_out, self.trainer.settings.evaluate_windows)
+
+    def _pause(self) -> None:
+        """Save, and wait for another order."""
+        self._save_state()
+        self._save_model("last", self.trainer.settings.evaluate_windows)
+        self.teller.paused(self.trainer.step)
+        self.orders.wait_while_paused()
+        if not self.orders.now:
+            self.teller.resumed(self.trainer.step)
 
     def _look(self, held_out: HeldOutLoss) -> None:
         trainer = self.trainer
@@ -252,20 +274,31 @@ class _Session:
             trainer.model, trainer.step, trainer.tokens, held_out, trainer.settings.conditions
         )
         self.record = self.record.with_moment(moment)
+        self.teller.looked(moment)
 
     def _save_state(self) -> None:
         # The record first: it may know more steps than the state, but never fewer.
         save_record(self.out / RECORD_FILE, self.record)
         self.trainer.save_state(self.state_path)
+        self._saved_at = time.monotonic()
+        self.teller.saved(self.trainer.step)
 
-    def _save_model(self, name: str, held_out: HeldOutLoss) -> None:
+    def _save_model(self, name: str, windows: int | None) -> HeldOutLoss:
+        """Write the model as it is now, judged by so many windows; None: by all."""
+        held_out = self.trainer.held_out_loss(windows)
+        self._write_model(name, held_out, windows)
+        return held_out
+
+    def _write_model(self, name: str, held_out: HeldOutLoss, windows: int | None) -> None:
         trainer = self.trainer
         facts = {
             "step": trainer.step,
             "tokens": trainer.tokens,
             "seconds": round(trainer.seconds),
-            "parameters": sum(p.numel() for p in trainer.model.parameters()),
+            "parameters": self._n_parameters(),
             "held_out_texts": self.arguments.held_out,
+            "held_out_share": self.arguments.held_out_share,
+            "held_out_windows": windows,
             "held_out_nats_per_token": held_out.per_token,
             "held_out_nats_per_character": held_out.per_character,
             "settings": asdict(trainer.settings),
@@ -273,34 +306,45 @@ class _Session:
         save_checkpoint(self.out / name, trainer.model, self.tokenizer, "float16", facts)
         save_record(self.out / name / RECORD_FILE, self.record)
 
+    def _n_parameters(self) -> int:
+        return sum(p.numel() for p in self.trainer.model.parameters())
 
-def describe(progress: Progress) -> str:
-    """One line for the terminal."""
-    minutes, seconds = divmod(round(progress.seconds_left), 60)
-    line = (
-        f"step {progress.step}/{progress.steps}  loss {progress.loss:.3f}  "
-        f"{progress.tokens_per_second:.0f} tokens/s  {minutes}:{seconds:02} left"
-    )
-    if progress.held_out is not None:
-        line += (
-            f"  held out {progress.held_out.per_token:.4f} nats/token, "
-            f"{progress.held_out.per_character:.4f} nats/character"
-        )
-    return line
+
+def _train(arguments: argparse.Namespace, orders: Orders, teller: Teller) -> None:
+    """One training, in a folder that is nobody else's meanwhile.
+
+    Raises:
+        EngineError: it cannot be begun, or not go on.
+        CancelledError: it was stopped before its first step.
+    """
+    out: Path = arguments.out
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        with FolderLock(out, _LOCK_SECONDS):
+            _Session(arguments, orders, teller).train()
+    except BlockingIOError:
+        raise TrainingError(f"{out} is being trained by another process; stop that one.") from None
+    except OSError as error:
+        raise TrainingError(f"{out} cannot be used: {error.strerror or error}.") from error
 
 
 def main(words: Sequence[str] | None = None) -> int:
     """The command line; returns its exit status."""
     arguments = command_line().parse_args(words)
     keep_freed_memory()
+    if arguments.nice and hasattr(os, "nice"):
+        os.nice(_NICE)
     if arguments.threads:
         torch.set_num_threads(arguments.threads)
-    try:
-        with _Stop() as stop:
-            _Session(arguments).train(stop)
-    except EngineError as error:
-        print(f"Error: {error}", file=sys.stderr)
-        return 1
+    teller = ToProgram() if arguments.json else ToTerminal(arguments.report_steps)
+    with Orders(from_input=arguments.json) as orders:
+        try:
+            _train(arguments, orders, teller)
+        except CancelledError:
+            return 0
+        except EngineError as error:
+            teller.failed(str(error))
+            return 1
     return 0
 
 

@@ -25,12 +25,20 @@ class Texts:
     held_out: tuple[str, ...]
 
 
-def read_texts(paths: Sequence[Path], held_out: Iterable[str]) -> Texts:
+def read_texts(
+    paths: Sequence[Path], held_out: Iterable[str] = (), held_out_share: float = 0.0
+) -> Texts:
     """Read files, and the `.txt` files of folders; `held_out` are file names without `.txt`.
+
+    Or else a share of each file is held out, at its end.
 
     Raises:
         TrainingError: nothing to read, not UTF-8, an unknown held-out name, or an empty side.
     """
+    if not 0 <= held_out_share < 1:
+        raise TrainingError(
+            f"a held-out share of {held_out_share} is not possible; it must be less than 1."
+        )
     files: list[Path] = []
     for path in paths:
         if not path.exists():
@@ -47,11 +55,30 @@ def read_texts(paths: Sequence[Path], held_out: Iterable[str]) -> Texts:
     texts = {file: _read(file) for file in files}
     training = tuple(text for file, text in texts.items() if file.stem not in names)
     judged = tuple(text for file, text in texts.items() if file.stem in names)
-    if not "".join(training):
+    if held_out_share:
+        training, judged = zip(*(cut_off(text, held_out_share) for text in training), strict=True)
+    texts_read = Texts(training, judged)
+    _check_sides(texts_read, paths, held_out_share)
+    return texts_read
+
+
+def _check_sides(texts: Texts, paths: Sequence[Path], held_out_share: float) -> None:
+    if not "".join(texts.training):
         raise TrainingError("the data is empty; at least one file must hold text to learn from.")
-    if not "".join(judged):
-        raise TrainingError("no text is held out; name at least one file that is not empty.")
-    return Texts(training, judged)
+    if "".join(texts.held_out):
+        return
+    if held_out_share:
+        raise TrainingError(
+            f"{paths[0]} is too short: {held_out_share:.0%} of it, which would be held out, is "
+            "less than one character; choose a longer text."
+        )
+    raise TrainingError("no text is held out; name at least one file that is not empty.")
+
+
+def cut_off(text: str, share: float) -> tuple[str, str]:
+    """The text without its last part, and that part, which is the share of its characters."""
+    stop = len(text) - round(share * len(text))
+    return text[:stop], text[stop:]
 
 
 def _read(path: Path) -> str:

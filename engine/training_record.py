@@ -3,38 +3,50 @@
 A `Moment` is one look at the model between two steps: the losses, where every head looks on one
 short text, how much of two roles each head has there, and what the model writes. The watched
 text is a passage of the held-out text and the same passage again, so that copying can be seen.
+The window reads records itself, so there is no torch here.
 """
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
+from safetensors.numpy import load_file, save
 
-from engine.checkpoints.folder import read_tensors, write_tensors
-from engine.conditions import Conditions
-from engine.errors import CheckpointError, TrainingError
-from engine.model import Transformer
-from engine.readouts import Role, head_roles
-from engine.run import Run
-from engine.sampling import Sampling, draw, stages
-from engine.tokenizers import Tokenizer
-from engine.trainer import HeldOutLoss, Progress
-from engine.training_data import IntArray
+from engine.errors import TrainingError
+from engine.readouts import Role
+from engine.whole_file import write_whole
 
 Floats = NDArray[np.float32]
 
 RECORD_FILE = "record.safetensors"
 WATCHED_ROLES: tuple[Role, ...] = ("previous token", "induction")
 
-_PASSAGE = 16  # tokens, and the same again: short enough to be kept for every moment
-_BEGINNING = 8  # tokens that a sample goes on from
-_SAMPLE = 48  # tokens that it goes on with
-_SAMPLING = Sampling(temperature=0.8, seed=1)
+
+@dataclass(frozen=True, kw_only=True)
+class HeldOutLoss:
+    """The mean of −log p over the held-out text, in nats."""
+
+    per_token: float
+    per_character: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Progress:
+    """Where a training stands after a step; `loss` is that step's, in nats per token."""
+
+    step: int
+    steps: int
+    tokens: int
+    loss: float
+    learning_rate: float
+    held_out: HeldOutLoss | None
+    tokens_per_second: float
+    seconds_left: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,9 +71,9 @@ class TrainingRecord:
     losses: Floats = field(default_factory=lambda: np.zeros(0, np.float32))  # [steps], per token
     moments: tuple[Moment, ...] = ()
 
-    def with_step(self, progress: Progress) -> "TrainingRecord":
-        """The record one step longer."""
-        return replace(self, losses=np.append(self.losses, np.float32(progress.loss)))
+    def with_losses(self, losses: Sequence[float]) -> "TrainingRecord":
+        """The record so many steps longer."""
+        return replace(self, losses=np.append(self.losses, np.array(losses, np.float32)))
 
     def with_moment(self, moment: Moment) -> "TrainingRecord":
         """The record with one more look."""
@@ -72,66 +84,17 @@ class TrainingRecord:
         moments = tuple(moment for moment in self.moments if moment.step <= step)
         return replace(self, losses=self.losses[:step], moments=moments)
 
+    @property
+    def visible(self) -> NDArray[np.bool_]:
+        """Which keys of the watched text a query could see [T, T]: without a mask, all.
 
-class Watcher:
-    """Looks at a model in training; owns a copy of its weights, so that the original is not felt.
-
-    Raises:
-        TrainingError: the held-out text or the context is too short to be watched.
-    """
-
-    def __init__(self, model: Transformer, held_out: IntArray, tokenizer: Tokenizer) -> None:
-        passage = min(_PASSAGE, model.config.max_seq_len // 2, len(held_out))
-        if passage < 2:
-            raise TrainingError("the context is too short to watch a passage that comes twice.")
-        middle = (len(held_out) - passage) // 2
-        watched = held_out[middle : middle + passage].tolist()
-        self.token_ids = (*watched, *watched)
-        self._beginning = held_out[:_BEGINNING].tolist()
-        self._tokenizer = tokenizer
-        self._model = Transformer(model.config)
-
-    def new_record(self) -> TrainingRecord:
-        """A record of nothing yet."""
-        tokens = tuple(map(self._tokenizer.token_bytes, self.token_ids))
-        return TrainingRecord(self.token_ids, tokens)
-
-    def look(
-        self, model: Transformer, step: int, tokens: int, held_out: HeldOutLoss, mask: Conditions
-    ) -> Moment:
-        """One moment of the training, under the mask that the model is trained with."""
-        self._model.load_state_dict(model.state_dict())
-        run = Run(self._model)
-        run.set_conditions(mask)
-        session = run.read(self.token_ids)
-        config = self._model.config
-        patterns = [
-            [run.pattern(session, layer, head) for head in range(config.n_head)]
-            for layer in range(config.n_layer)
-        ]
-        roles = head_roles(session)
-        half = len(self.token_ids) // 2
-        return Moment(
-            step=step,
-            tokens=tokens,
-            held_out=held_out,
-            roles=np.stack([roles.scores[role] for role in WATCHED_ROLES]),
-            patterns=np.array(patterns, dtype=np.float32),
-            # The passage's first token has nothing in front of it the first time.
-            repeat_loss=(
-                float(session.loss[1:half].mean()),
-                float(session.loss[half + 1 :].mean()),
-            ),
-            sample=self._sample(run),
-        )
-
-    def _sample(self, run: Run) -> str:
-        token_ids = list(self._beginning)
-        for position in range(len(token_ids), run.config.max_seq_len)[:_SAMPLE]:
-            session = run.read(token_ids)
-            probs = stages(run.logits(session, position - 1), _SAMPLING).probs
-            token_ids.append(draw(probs, _SAMPLING.seed, position))
-        return self._tokenizer.decode(token_ids)
+        Told by the weights: a softmax leaves nothing at 0 but what the mask forbids.
+        """
+        n_tokens = len(self.tokens)
+        seen = np.tri(n_tokens, dtype=np.bool_)
+        if any(moment.patterns[..., ~seen].any() for moment in self.moments):
+            seen[:] = True
+        return seen
 
 
 def save_record(path: Path, record: TrainingRecord) -> None:
@@ -156,14 +119,13 @@ def save_record(path: Path, record: TrainingRecord) -> None:
             for moment in moments
         ],
     }
-    tensors = {"losses": torch.from_numpy(record.losses.copy())}
+    tensors: dict[str, NDArray[Any]] = {"losses": record.losses}
     if moments:
-        roles = np.stack([moment.roles for moment in moments])
-        patterns = np.stack([moment.patterns for moment in moments])
-        tensors["roles"] = torch.from_numpy(roles)
-        tensors["patterns"] = torch.from_numpy(patterns).to(torch.float16)
+        tensors["roles"] = np.stack([moment.roles for moment in moments])
+        patterns = [moment.patterns.astype(np.float16) for moment in moments]
+        tensors["patterns"] = np.stack(patterns)
     try:
-        write_tensors(path, tensors, {"record": json.dumps(facts)})
+        write_whole(path, save(tensors, {"record": json.dumps(facts)}))
     except OSError as error:
         raise TrainingError(f"{path} cannot be written: {error.strerror}.") from error
 
@@ -175,19 +137,38 @@ def load_record(path: Path) -> TrainingRecord:
         TrainingError: the file is missing, damaged, or no record of a training.
     """
     try:
-        with safe_open(path, framework="pt") as file:
+        with safe_open(path, framework="numpy") as file:
             facts = json.loads((file.metadata() or {})["record"])
-        tensors = {name: tensor.numpy() for name, tensor in read_tensors(path).items()}
+        tensors = {name: each.astype(np.float32) for name, each in load_file(path).items()}
         moments = tuple(
             _moment(each, tensors["roles"][index], tensors["patterns"][index])
             for index, each in enumerate(facts["moments"])
         )
         tokens = tuple(bytes.fromhex(token) for token in facts["tokens"])
-        return TrainingRecord(tuple(facts["token_ids"]), tokens, tensors["losses"], moments)
+        record = TrainingRecord(tuple(facts["token_ids"]), tokens, tensors["losses"], moments)
+        _check(record)
+        return record  # noqa: TRY300 - what a damaged file raises on the way is one sentence
     except FileNotFoundError:
         raise TrainingError(f"{path} does not exist; nothing was recorded there.") from None
-    except (CheckpointError, SafetensorError, OSError, ValueError, TypeError, LookupError) as error:
+    except (SafetensorError, OSError, ValueError, TypeError, LookupError) as error:
         raise TrainingError(f"{path} is no record of a training, or damaged.") from error
+
+
+def _check(record: TrainingRecord) -> None:
+    """See that the arrays fit each other, so that whoever draws them need not ask.
+
+    Raises:
+        ValueError: they do not.
+    """
+    n_tokens = len(record.tokens)
+    fits = record.losses.ndim == 1 and len(record.token_ids) == n_tokens
+    for moment in record.moments:
+        heads = moment.patterns.shape[:2]  # L, H
+        fits &= moment.patterns.shape == (*heads, n_tokens, n_tokens) and 0 not in heads
+        fits &= moment.roles.shape == (len(WATCHED_ROLES), *heads)
+    steps = [moment.step for moment in record.moments]
+    if not fits or steps != sorted(set(steps)):
+        raise ValueError("the record's parts do not fit each other.")
 
 
 def _moment(facts: dict[str, Any], roles: Floats, patterns: Floats) -> Moment:

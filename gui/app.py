@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from gui.model_doors import ModelDoors
     from gui.panels.base import Panel
     from gui.state import State, Store
+    from gui.training_lab import TrainingLab
 
 # A thread that holds the interpreter gives it back after this long; the default of 5 ms makes
 # the window stutter while the engine runs Python code.
@@ -58,6 +59,7 @@ class App:
         self.controller: Controller | None = None
         self._steps_left = options.steps
         self._doors: ModelDoors | None = None
+        self._lab: TrainingLab | None = None
         self._exporting: Exporting | None = None
         self._remembered = ""  # the path of the model that was remembered last
         self._bundled: Path | None = None  # what to open if the first model cannot be
@@ -164,6 +166,7 @@ class App:
             "download": self.doors.show_download,
             "open": self.doors.ask_for_folder,
             "open_file": self.doors.ask_for_file,
+            "training_lab": self._show_lab,
             "save_picture": self._save_picture,
             "copy_picture": lambda: picture.copy(self.window),
             "export_panel": lambda: self._export(self.window.panel_in_use),
@@ -179,6 +182,18 @@ class App:
             self.window.go_to_panel(name)
         else:
             actions[command]()
+
+    def _show_lab(self) -> None:
+        from gui.training_lab import make_lab  # noqa: PLC0415 - hardly any start needs it
+        from gui.view import resolve  # noqa: PLC0415
+
+        if self._lab is None:
+            self._lab = make_lab(self._settings, self.messages, self.window)
+            self._lab.open_wanted.connect(self._open_model)
+            self._lab.kept.connect(self.doors.remember)
+        self._lab.set_theme(resolve(self.store.state).theme)
+        self._lab.show()
+        self._lab.activateWindow()
 
     def _export(self, panel: "Panel | None") -> None:
         from gui.exporting import Exporting  # noqa: PLC0415
@@ -209,7 +224,10 @@ class App:
     def _on_change(self, state: "State", names: frozenset[str]) -> None:
         from gui.view import resolve  # noqa: PLC0415
 
-        self.window.show_view(resolve(state))
+        view = resolve(state)
+        self.window.show_view(view)
+        if self._lab is not None and "display" in names:
+            self._lab.set_theme(view.theme)
         if self._is_settled and "reading" in names:
             self._remember_model()
         elif "phase" in names and state.phase == "failed" and self._bundled is not None:
@@ -306,6 +324,8 @@ class App:
         self._furnishing.close()
         if self.controller is None:
             return
+        if self._lab is not None:
+            self._lab.let_go()
         self.controller.close()
         state = self.store.state
         geometry, layout = self.window.save_layout()

@@ -201,6 +201,13 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command("open_file", "File", "Open file…", "Open a GGUF file or a nanoGPT checkpoint."),
     Command(
+        "training_lab",
+        "File",
+        "Training lab…",
+        "Train a small model here and watch it learn, or look through a recorded training.",
+        ("Ctrl+T",),
+    ),
+    Command(
         "save_picture", "File", "Save picture…", "Save the window as a PNG.", ("Ctrl+Shift+S",)
     ),
     Command("copy_picture", "File", "Copy picture", "Copy the window as a picture."),

@@ -25,6 +25,7 @@ import resources
 from engine.formats import FormatChoice
 from engine.library import Found, Looking, Place, added_place, available_bytes, standard_places
 from gui.ask_for_model import ask_for_file, ask_for_folder
+from gui.data_folder import kept_models_folder
 from gui.library_search import LibrarySearch
 from gui.library_table import FOUND_ROLE, TABLE_STYLE, LibraryFilter, LibraryTable, Memory
 from gui.recent_models import plain
@@ -37,9 +38,9 @@ _SAMPLES = ("", "attention-scope", "Layers × heads ▾", "1,000 MiB", "Hugging 
 
 
 def usual_places() -> tuple[Place, ...]:
-    """The bundled models, and the stores of other programs."""
+    """The bundled models, those that were trained here, and the stores of other programs."""
     bundled = (Place("Bundled", folder) for folder in resources.model_folders())
-    return (*bundled, *standard_places())
+    return (*bundled, Place("Trained here", kept_models_folder()), *standard_places())
 
 
 class LibraryWindow(QDialog):

@@ -51,6 +51,12 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("geometry", QByteArray(), "Where the window stood and how large it was."),
     Setting("layout", QByteArray(), "Where the panels were."),
     Setting("library_folders", (), "The folders that the user added to look for models in."),
+    Setting(
+        "training_speed",
+        0.0,
+        "Multiply-adds per second of the last training; 0 before the first.",
+        lambda speed: 0 <= speed < 1e18,
+    ),
     Setting("recent_models", (), "The models that were opened, the latest first."),
 )
 

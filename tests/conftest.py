@@ -44,6 +44,7 @@ def _nothing_left_behind(
     """A test leaves no widget and no running QThread; an engine test not even an application."""
     settings = tmp_path / "settings"
     monkeypatch.setenv("XDG_CONFIG_HOME", str(settings))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     for form in (QSettings.Format.NativeFormat, QSettings.Format.IniFormat):
         QSettings.setPath(form, QSettings.Scope.UserScope, str(settings))
     started: list[QThread] = []

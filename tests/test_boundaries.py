@@ -25,6 +25,10 @@ TORCH_FREE = [
     "engine.tokenizers.characters",
     "engine.tokenizers.utf8",
     "engine.trace",
+    "engine.training_check",
+    "engine.training_lines",
+    "engine.training_plan",
+    "engine.training_record",
 ]
 
 

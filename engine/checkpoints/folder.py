@@ -21,6 +21,7 @@ from engine.config import ModelConfig
 from engine.errors import CheckpointError, ConfigError, TokenizerError
 from engine.model import Transformer
 from engine.tokenizers import Tokenizer, load_tokenizer
+from engine.whole_file import put_in_place, write_whole
 
 FORMAT = "attention-scope"
 VERSION = 1
@@ -66,9 +67,7 @@ def save_checkpoint(
         folder.mkdir(parents=True, exist_ok=True)
         tokenizer.save(folder)
         write_tensors(folder / WEIGHTS_FILE, tensors)
-        temporary = folder / f"{CONFIG_FILE}.tmp"
-        temporary.write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
-        temporary.replace(folder / CONFIG_FILE)
+        write_whole(folder / CONFIG_FILE, (json.dumps(config, indent=2) + "\n").encode())
     except OSError as error:
         raise CheckpointError(f"{folder} cannot be written: {error.strerror}.") from error
 
@@ -86,7 +85,7 @@ def write_tensors(
         save_file(tensors, temporary, metadata=metadata)
     except safetensors.SafetensorError as error:
         raise OSError(None, str(error)) from error
-    temporary.replace(path)
+    put_in_place(temporary, path)
 
 
 class Weights:

@@ -14,8 +14,9 @@ from engine.config import ModelConfig
 from engine.errors import CheckpointError, TrainingError
 from engine.model import Transformer
 from engine.tokenizers import Characters
-from engine.trainer import Trainer, TrainingSettings, new_model
+from engine.trainer import Trainer, new_model
 from engine.training_data import Texts, TrainingData
+from engine.training_settings import TrainingSettings
 
 VERSE = "Full fathom five thy father lies;\nOf his bones are coral made;\n"
 TEXTS = Texts((VERSE * 40,), (VERSE * 8,))

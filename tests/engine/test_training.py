@@ -11,9 +11,10 @@ import pytest
 import torch
 
 from engine.checkpoints.folder import load_checkpoint
-from engine.trainer import TrainingSettings, read_facts
+from engine.trainer import read_facts
 from engine.training import SETTING_HELP, main
 from engine.training_record import RECORD_FILE, load_record
+from engine.training_settings import TrainingSettings
 
 VERSE = "Full fathom five thy father lies;\nOf his bones are coral made;\n"
 

@@ -13,16 +13,18 @@ from engine.conditions import Conditions
 from engine.config import ModelConfig
 from engine.errors import TrainingError
 from engine.tokenizers import Characters
-from engine.trainer import HeldOutLoss, Trainer, TrainingSettings, new_model
+from engine.trainer import Trainer, new_model
 from engine.training_data import Texts, TrainingData
 from engine.training_record import (
     WATCHED_ROLES,
+    HeldOutLoss,
     Moment,
     TrainingRecord,
-    Watcher,
     load_record,
     save_record,
 )
+from engine.training_settings import TrainingSettings
+from engine.training_watcher import Watcher
 
 LETTERS = "abcdefghijklmnop"
 RANDOM = "".join(np.random.default_rng(3).choice(list(LETTERS), 4000))
@@ -142,7 +144,7 @@ def _recorded() -> tuple[Trainer, TrainingRecord]:
     watcher = _watcher(trainer)
     record = watcher.new_record().with_moment(_look(trainer, watcher))
     for progress in trainer.run():
-        record = record.with_step(progress)
+        record = record.with_losses([progress.loss])
         if progress.held_out is not None:
             record = record.with_moment(_look(trainer, watcher))
     return trainer, record

@@ -22,6 +22,7 @@ VALUES: dict[str, Any] = {
     "motion": False,
     "geometry": QByteArray(b"\x01\x00\xffgeometry"),
     "layout": QByteArray(b"\x00\xff\x00layout"),
+    "training_speed": 2.5e9,
     "library_folders": ('/models/a, b; "c"\n100%',),
     "recent_models": ("/models/é/שלום", "C:\\models\\x", "/not/UTF-8/\udce9"),
 }
