@@ -78,7 +78,7 @@ class SchemesPanel(AskingPanel):
         )
         self.told = FittingLabel(name="What the change did", fills=True)
         self.complaint = WrappingLabel()
-        for widget in (self.complaint, self.seed, self.shift):
+        for widget in (self.complaint, self.seed, self.shift, *self.plain.values()):
             widget.hide()
         self.matrices = {name: BareMatrix() for name in SCHEMES}  # of the changed text
         self.plain = {name: BareMatrix() for name in SCHEMES}  # of the text as it is

@@ -141,9 +141,9 @@ RECIPES = {
         (*ONE_THING, "--positions rotary --mask none"),
     ),
     "induction-2": Recipe(
-        "Two layers, in which a copying (induction) head forms: a head of layer 0 looks one token "
-        "back, and one of layer 1 then finds what came after the present token before. The first "
-        "thousand steps hold nothing but a few tokens over and over.",
+        "Two layers, in which copying (induction) heads form: heads of layer 0 bring along what "
+        "stood just before, and with that a head of layer 1 finds what came after the present "
+        "token last time. The first thousand steps hold nothing but a few tokens over and over.",
         (*COPYING, "--n-layer 2"),
     ),
     "induction-1": Recipe(

@@ -8,7 +8,7 @@ import pytest
 from engine.config import ModelConfig
 from engine.errors import EngineError, TrainingError
 from engine.loading import n_weights
-from engine.training import _model_config, _parser
+from engine.training import _model_config, command_line
 from engine.training_plan import (
     LIMITS,
     TrainingPlan,
@@ -21,7 +21,7 @@ PLAN = TrainingPlan()
 
 
 def _parsed(plan: TrainingPlan) -> argparse.Namespace:
-    return _parser().parse_args(
+    return command_line().parse_args(
         [*plan.words(), "--data", "a", "--held-out-share=0.1", "--out", "out"]
     )
 
