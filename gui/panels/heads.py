@@ -16,6 +16,7 @@ from gui.head_effects import (
     all_on,
     layer_heads,
     nats_on_tile,
+    off_caption,
     switched,
     true_effects,
 )
@@ -214,7 +215,7 @@ class HeadsPanel(Panel):
         view = self._drawn
         if view is None or view.reading is None:
             return
-        caption = self._caption(view.reading, layer, head)
+        caption = self._caption(view, view.reading, layer, head)
         chosen = view.state.display.scale
         scale = sentence("linear" if chosen == "row" else chosen)
         scale = view.shades.sentence if view.shades is not None else scale
@@ -222,11 +223,20 @@ class HeadsPanel(Panel):
         known = f"{name}: {caption}" if caption else f"{name}: mixed"
         wordings = [f"{known} · colour: {scale}", known, name]
         if view.shades is not None:
-            wordings[1:1] = [f"{known} · {scale}", f"L{layer} H{head}: {caption} · {scale}"]
+            short = view.captions.get((layer, head), "")
+            wordings[1:1] = [f"{known} · {scale}", f"{name}: {short} · {scale}"]
+            wordings[-1:] = [f"L{layer} H{head}: {short} · {scale}", f"{name}: {short}", name]
         self.named.set_wordings(*wordings)
 
-    def _caption(self, reading: Reading, layer: int, head: int) -> str:
-        """The role that the head is ordered or named by, with all digits of its score."""
+    def _caption(self, view: View, reading: Reading, layer: int, head: int) -> str:
+        """That it is off; or the effect or role it is ordered, shaded or named by, all digits."""
+        if (layer, head) in view.off:
+            return off_caption(reading)
+        shaded = view.shades.measure if view.shades is not None else None
+        measure = view.state.display.sorted_measure or shaded
+        opened = true_effects(view.state, measure) if measure is not None else None
+        if measure is not None and opened is not None and opened.effects.top[layer, head] >= 0:
+            return f"{measure} {float(opened.effects.scores(measure)[layer, head])!r}"
         role = self._role or (reading.roles.name(layer, head) if reading.n_tokens else None)
         score = None if role is None else reading.roles.scores[role][layer, head]
         return "" if score is None or np.isnan(score) else f"{role} {exact(score)}"

@@ -133,18 +133,21 @@ class HeadsOffPanel(AskingPanel):
         return tables
 
     def figures(self) -> tuple[Figure, ...]:
-        """The numbers of the row under the pointer, else of the current one."""
+        """The numbers of the row under the pointer, else of the current one, if there are any."""
+        if self._drawn is None or self._drawn.reading is None:
+            return ()
+        n_off = Figure("number of heads that are off", str(len(self._drawn.off)))
         if self.stack.currentIndex() == 0:
             pairs, row = self.pairs.pairs, self.pairs.pointed_row
             if pairs is None or row is None:
-                return ()
+                return (n_off,)
             return (
                 Figure("probability now", repr(float(pairs.now[row]))),
                 Figure("probability with all heads on", repr(float(pairs.before[row]))),
             )
         lines, row = self.rows.lines, self.rows.pointed_row
         if lines is None or row is None:
-            return ()
+            return (n_off,)
         figures = [
             Figure("effect on the answer in nats", repr(float(lines.answer[row]))),
             Figure("effect on the loss in nats", repr(float(lines.loss[row]))),

@@ -152,7 +152,7 @@ def whole(one_window: WholeWindow) -> WholeWindow:
     """The window on TEXT before every test, with another panel in front."""
     one_window.wish(EditText(TEXT), SetMask({"mask": "causal"}), SelectHead(0, 0))
     one_window.wish(SelectPosition(None))
-    one_window.action("panel_next_token").trigger()
+    one_window.action("panel_heads").trigger()
     wait_until(lambda: not one_window.state.wants_cell)
     CountedScope.count = 0
     return one_window
@@ -213,7 +213,7 @@ def test_a_hidden_panel_asks_for_nothing(whole: WholeWindow) -> None:
     assert CountedScope.count == 0
     opened_panel(whole)
     assert CountedScope.count == 1
-    whole.action("panel_next_token").trigger()
+    whole.action("panel_heads").trigger()
     wait_until(lambda: not whole.state.wants_cell)
     whole.wish(EditText("to be or"), SelectPosition(4, 2))
     assert CountedScope.count == 1

@@ -383,6 +383,8 @@ def test_the_overview_is_shaded_by_what_was_measured(whole: WholeWindow) -> None
         colour = tiles.colour(head, theme)
         assert colour is not None
         assert shown[int(place.top()) + 2, int(place.left()) + 2] == colour.rgb()
+    shown_row = lines.heads.index((1, 1))
+    assert f"answer {float(lines.answer[shown_row])!r}" in heads.named.text()
     assert "answer moves" in heads.named.text()
     heads.sort.setCurrentIndex(6)
     heads.sort.activated.emit(6)
