@@ -44,7 +44,7 @@ _CHECK = frozenset(
     {"check", "cell", "lens", "residual", "consequence", "code", "intact", "effects"}
     | {comparing.KIND, windowing.KIND}
 )
-_IDLE = frozenset({"check", "effects"})  # what gives way to every other question
+_IDLE = frozenset({"check", "effects", windowing.KIND})  # what gives way to every other question
 _EDIT = _CHECK | {"edit", "step", "back", "go"}
 _NONE: frozenset[tuple[int, int]] = frozenset()
 _SETTLE_MS = 250  # how long nothing must happen before the full pass is worth its time
