@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-IDLE = frozenset({"check", "effects"})  # kinds of jobs that give way to every other question
+# Kinds of jobs that give way to every other question.
+IDLE = frozenset({"check", "effects", "windows"})
 
 
 @dataclass(frozen=True)

@@ -53,6 +53,7 @@ class EvictionPage(QWidget):
         )
         self.megabytes = NumberField(kind, self._check_megabytes, self)
         self.megabytes_label = QLabel("MB")
+        self.megabytes_label.setTextFormat(Qt.TextFormat.PlainText)
         self.sinks = SizeControl("first k", 0, "How many first keys stay.", self._check_sinks)
         self.complaint = WrappingLabel()
         self.complaint.hide()

@@ -78,10 +78,10 @@ class SchemesPanel(AskingPanel):
         )
         self.told = FittingLabel(name="What the change did", fills=True)
         self.complaint = WrappingLabel()
-        for widget in (self.complaint, self.seed, self.shift, *self.plain.values()):
-            widget.hide()
         self.matrices = {name: BareMatrix() for name in SCHEMES}  # of the changed text
         self.plain = {name: BareMatrix() for name in SCHEMES}  # of the text as it is
+        for widget in (self.complaint, self.seed, self.shift, *self.plain.values()):
+            widget.hide()
         self.charts = {name: SchemeChart(_title(name)) for name in SCHEMES}
         self.legend = LegendLine((1,))
         self._titles, self._cells = [FittingLabel(fills=True) for _ in SCHEMES], _Rows()

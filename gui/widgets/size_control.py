@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from PySide6.QtCore import Signal
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QWidget
 
 from gui.theme import Theme
@@ -24,6 +24,7 @@ class SizeControl(QWidget):
         self._least = least
         kind = NumberKind(name=name, least=least, most=least, step=1, use=f"use {least} or more")
         self.label = QLabel(name)
+        self.label.setTextFormat(Qt.TextFormat.PlainText)
         self.slider = UserSlider()
         self.field = NumberField(kind, check, self)
         for widget in (self.label, self.slider, self.field):

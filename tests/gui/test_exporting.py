@@ -109,6 +109,8 @@ def export(
             whole.idle()
         if name == "compare":
             wait_until(lambda: _is_compared(whole), name)
+        if name == "windows":
+            wait_until(lambda: whole.state.windows.answer(name) is not None, name)
         answer = (str(tmp_path / file) if file else "", chosen)
         monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: answer)
         whole.press("Ctrl+Shift+E", whole.window)
@@ -864,6 +866,8 @@ def test_every_panel_with_numbers_of_its_own_has_some_to_copy(whole: WholeWindow
         if name in {"lens", "residual", "cell", "code"}:
             wait_until(lambda name=name: getattr(whole.state, name) is not None, name)
             whole.idle()
+        if name == "windows":
+            wait_until(lambda name=name: whole.state.windows.answer(name) is not None, name)
         if name in {"cell", "loss"}:
             whole.press("End", panel.focusProxy())  # type: ignore[arg-type]
         if not panel.figures():

@@ -1,5 +1,6 @@
 """Windows, the prepared comparison and evictions on screen, with the engine's own numbers."""
 
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from pytestqt.qtbot import QtBot
 import engine.scope
 import resources
 from engine.conditions import Conditions
+from engine.errors import CancelledError
 from engine.eviction import POLICIES, Budget
 from engine.fixed_window_loss import FixedWindowLoss
 from engine.ngram import NGram
@@ -634,6 +636,29 @@ def test_a_hidden_panel_costs_nothing(whole: WholeWindow, monkeypatch: pytest.Mo
     wait_until(lambda: not whole.state.windows.wanted, "the panel to be hidden")
     whole.wish(EditText("the cat sat"))
     assert len(asked) == 1
+
+
+def test_what_is_worked_out_here_gives_way_to_other_panels(
+    whole: WholeWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An eviction that never ends is given up for the lens, and taken up again."""
+    begun: list[None] = []
+
+    def endless(
+        _scope: Scope, _reading: Reading, _budget: Budget, _n: int, void: Any, _t: Any
+    ) -> Any:
+        begun.append(None)
+        while not void():
+            time.sleep(0.001)
+        raise CancelledError
+
+    monkeypatch.setattr(engine.scope.Scope, "eviction", endless)
+    whole.wish(ChooseWindows({"page": "eviction"}))
+    whole.window.go_to_panel("windows")
+    wait_until(lambda: begun, "an eviction")
+    whole.window.go_to_panel("lens")
+    wait_until(lambda: whole.state.lens is not None, "the lens")
+    wait_until(lambda: len(begun) == 2, "the eviction again")
 
 
 def test_an_impossible_choice_is_told_and_not_taken(whole: WholeWindow) -> None:
