@@ -51,7 +51,7 @@ def part_rows(
 def _part_row(part: TimedPart, cost: Cost, timed: LengthTime | None, lab: Lab | None) -> Row:
     taken = time_said(nan if timed is None else timed.seconds[part])
     if part == "rest":
-        return "norms, sums, the rest", "—", "—", "—", taken, _grows(lab, part)
+        return "norms and sums", "—", "—", "—", taken, _grows(lab, part)
     each = cost[part]
     made, needed = count_said(each.multiply_adds), count_said(each.needed)
     return part, made, needed, bytes_said(each.n_bytes), taken, _grows(lab, part)
@@ -96,9 +96,12 @@ def time_growth(lab: Lab) -> str:
     _none, attention = fits_at_both_ends(lab.lengths, lab.column("attention"))
     if short is None or long is None or attention is None:
         return ""
+    fixed = (
+        " Below n^1, the fixed cost of each operation counts most." if short.exponent < 1 else ""
+    )
     return (
         f"Measured here, the time grows {_two_powers(short, long)}; that of attention alone as "
-        f"{power_said(attention.exponent)} there."
+        f"{power_said(attention.exponent)} there.{fixed}"
     )
 
 
@@ -173,11 +176,15 @@ def _gigabytes(per_second: float) -> str:
     return f"{per_second / 1e9:.3g} GB"
 
 
-def lab_said(lab: Lab, *, is_running: bool) -> str:
-    """How far the sweep has come."""
+def lab_said(lab: Lab | None, *, is_running: bool) -> tuple[str, ...]:
+    """How far the sweep has come, at length and shorter."""
+    if is_running and (lab is None or not lab.points):
+        return "measuring the machine itself", "measuring"
+    if lab is None:
+        return "Nothing is measured yet.", "not measured"
+    at = f"{lab.n_done:,} of {lab.longest:,} tokens"
     if is_running:
-        at = f"{lab.n_done:,} of {lab.longest:,} tokens" if lab.points else "the machine itself"
-        return f"measuring {at}, {lab.share:.0%}"
+        return f"measuring {at}, {lab.share:.0%}", f"{at}, {lab.share:.0%}", f"{lab.share:.0%}"
     if lab.is_done:
-        return f"Measured up to {lab.longest:,} tokens."
-    return f"Stopped at {lab.n_done:,} of {lab.longest:,} tokens."
+        return f"Measured up to {lab.longest:,} tokens.", "measured"
+    return f"Stopped at {at}.", "stopped"

@@ -104,7 +104,7 @@ class CostPanel(Panel):
         self.slider.setAccessibleName("Length: tokens of the pass")
         self.slider.chosen.connect(self._choose)
         self.length_said = FittingLabel()
-        self.table = FigureTable("Parts of a pass", HEADINGS)
+        self.table = FigureTable("Parts of a pass", HEADINGS, gives_way=(2, 3, 5))
         self._lengths: list[int] = []
         self.complaint.say("")
         self._connect()
@@ -193,12 +193,10 @@ class CostPanel(Panel):
         self.longest.show_value(costs.longest)
         lab = _lab_of(costs, view.reading)
         is_running = costs.running == "sweep"
-        said = lab_said(lab, is_running=is_running) if lab else "Nothing is measured yet."
-        if is_running and lab is None:
-            said = "measuring the machine itself"
+        said = lab_said(lab, is_running=is_running)
         self.run.show_progress(
             is_running=is_running,
-            wordings=(said,),
+            wordings=said,
             obstacle=costs.obstacles.get("sweep", ""),
             can_run=view.reading is not None,
         )

@@ -39,6 +39,11 @@ _UNITS = (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10))
 FIRST = 4  # positions that are always kept, where the mask panel names none
 _FINEST = 256  # points of a curve
 
+FORMULA = (
+    "bytes = numbers per token and layer · rows that all layers keep · bytes per number. Keys and "
+    "values are 2 · n_kv_head · head_dim numbers: multi-head has n_kv_head = n_head, multi-query "
+    "1. A window keeps min(tokens, window) rows. The upright line is where this text stands."
+)
 FAMILIES_NOTE = (
     "By the same formula, from the published config.json of each model on huggingface.co. In "
     "brackets: longer than the configuration allows."
@@ -59,22 +64,27 @@ class DesignsPanel(Panel):
         super().__init__()
         self.heading, self.layers_note = WrappingLabel(), WrappingLabel()
         self.families_note, self.sources = WrappingLabel(), WrappingLabel()
+        self.formula = WrappingLabel(FORMULA)
         self.formats = QButtonGroup(self)
         self.chart = CurveChart(
             ("held, by tokens", "held"), "tokens", (*LOOKS, _NOW), has_legend=False
         )
-        self.table = FigureTable("Designs", ("design", "bytes", "now", "at the limit"), 2)
+        self.table = FigureTable(
+            "Designs", ("design", "bytes", "now", "at the limit"), 2, gives_way=(1,)
+        )
         self.layers = CurveChart(
             ("KiB by layer", "KiB"),
             "layer",
             (Series("held", "text", "dots"), Series("still seen", "text_dim", "triangles")),
         )
         self.families = FigureTable(
-            "Well-known models", ("model", "per token", *(said for said, _n in LENGTHS))
+            "Well-known models",
+            ("model", "per token", *(said for said, _n in LENGTHS)),
+            gives_way=(1,),
         )
         choices = self._choices()
         self._page = ColumnPage(
-            (self.heading, choices, self.chart, self.table),
+            (self.heading, choices, self.chart, self.table, self.formula),
             (self.layers, self.layers_note, self.families_note, self.families, self.sources),
         )
         outer = QHBoxLayout(self)
@@ -108,7 +118,7 @@ class DesignsPanel(Panel):
         chosen = view.state.costs.cache_format
         self.formats.button(tuple(CACHE_FORMATS).index(chosen)).setChecked(True)
         reading = view.reading
-        for widget in (self.chart, self.table, self.layers):
+        for widget in (self.chart, self.table, self.formula, self.layers):
             widget.setVisible(reading is not None)
         if reading is None:
             self.heading.say(absence(view, "what the cache would hold under other designs"))
@@ -195,7 +205,8 @@ class DesignsPanel(Panel):
         self._page.set_theme(theme)
         for label in (self.heading, self.families_note):
             label.set_look(theme.font_body, theme.text)
-        self.sources.set_look(theme.font_axis, theme.text_dim)
+        for label in (self.formula, self.sources):
+            label.set_look(theme.font_axis, theme.text_dim)
         for chart, high in ((self.chart, 15), (self.layers, 10)):
             chart.set_theme(theme)
             chart.setMinimumHeight(high * theme.font_axis)

@@ -66,14 +66,14 @@ class TwoWaysPanel(Panel):
         self.work_chart = CurveChart(
             ("million multiply-adds per step", "M mult.-adds", "M"), "step", (_WITH, _WITHOUT)
         )
-        headings = ("in all steps", "with", "without", "without / with")
+        headings = ("in all steps", "with", "without", "ratio")
         self.totals = FigureTable("Totals with and without the cache", headings)
         self.turn_chart = CurveChart(
             ("ms since the first token", "ms"),
             "tokens",
             (Series("one by one", "text", "line"), Series("at once", "text_dim", "dashes")),
         )
-        headings = ("the whole text", "at once", "one by one", "one by one / at once")
+        headings = ("the whole text", "at once", "one by one", "ratio")
         self.turns = FigureTable("At once and one by one", headings)
         self.complaint.say("")
         self._connect()

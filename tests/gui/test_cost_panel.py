@@ -32,6 +32,12 @@ def timed(n_tokens: int) -> LengthTime:
     return LengthTime(n_tokens, seconds, 1e-3)
 
 
+def with_fixed_cost(n_tokens: int) -> LengthTime:
+    """The same, and a millisecond for any length."""
+    point = timed(n_tokens)
+    return LengthTime(n_tokens, {**point.seconds, "rest": 1e-3}, 1e-3)
+
+
 def lab(longest: int = 4096, **more: Any) -> Lab:
     """A sweep whose answers are known."""
     return Lab(longest, MACHINE, tuple(map(timed, ladder(longest))), n_done=longest, **more)
@@ -118,6 +124,9 @@ def test_fitted_powers_say_where_it_is_linear(panel: CostPanel, reading: Reading
     short = np.polyfit(np.log(x), np.log(10 * x + x**2 / 100), 1)[0]
     assert f"the time grows as n^{short:.2f} from 8 to 64 tokens" in panel.times.text()
     assert panel.times.text().endswith("that of attention alone as n^2.00 there.")
+    fixed = Lab(4096, MACHINE, tuple(with_fixed_cost(n) for n in ladder(4096)))
+    panel.show_view(view_with(reading, fixed))
+    assert panel.times.text().endswith("the fixed cost of each operation counts most.")
     assert "projections, MLP and output do the same for each token" in panel.growth.text()
 
 
