@@ -22,6 +22,7 @@ from engine.measurements import (
 from gui.quantities import bytes_said, count_said, power_said, time_said
 
 Row = tuple[str, ...]
+Digits = tuple[tuple[str, str], ...]  # what numbers are called, and all their digits
 
 HEADINGS = ("part", "multiply-adds", "needed", "bytes", "time", "time grows as")
 
@@ -65,6 +66,26 @@ def _grows(lab: Lab | None, name: TimedPart | str) -> str:
     seconds = np.array([p.seconds[name] for p in lab.points]) if is_part else lab.column(name)  # type: ignore[index]
     _short, long = fits_at_both_ends(lab.lengths, seconds)
     return "—" if long is None else power_said(long.exponent)
+
+
+def length_digits(
+    config: ModelConfig, n_tokens: int, number_format: FormatName, lab: Lab | None
+) -> Digits:
+    """A pass over so many tokens with all digits: the formula, and the time if it was measured."""
+    cost = pass_cost(config, n_tokens, number_format=number_format)
+    ours, whole = total(cost, ATTENTION), total(cost)
+    found = [
+        ("multiply-adds of attention", str(ours.multiply_adds)),
+        ("multiply-adds in all", str(whole.multiply_adds)),
+        ("bytes of attention", str(ours.n_bytes)),
+        ("bytes in all", str(whole.n_bytes)),
+    ]
+    for point in () if lab is None else lab.points:
+        if point.n_tokens == n_tokens:
+            found.insert(0, ("milliseconds in all", repr(1000 * point.total)))
+            found.insert(1, ("milliseconds of attention", repr(1000 * point.attention)))
+            found.append(("milliseconds of one more token", repr(1000 * point.decode_seconds)))
+    return tuple(found)
 
 
 def growth(config: ModelConfig, longest: int) -> str:

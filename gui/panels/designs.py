@@ -14,7 +14,7 @@ from gui.chart_axes import from_zero, up_to
 from gui.cost_tables import LENGTHS, design_of, design_tables, rows_said
 from gui.numbers import Table
 from gui.panels.absence import absence
-from gui.panels.base import Panel
+from gui.panels.base import Figure, Panel
 from gui.quantities import bytes_said
 from gui.state import State
 from gui.theme import Theme
@@ -82,6 +82,7 @@ class DesignsPanel(Panel):
             ("model", "per token", *(said for said, _n in LENGTHS)),
             gives_way=(1,),
         )
+        self.chart.set_teller(self._tell)
         choices = self._choices()
         self._page = ColumnPage(
             (self.heading, choices, self.chart, self.table, self.formula),
@@ -129,6 +130,31 @@ class DesignsPanel(Panel):
         self._draw_families(CACHE_FORMATS[chosen])
         words = (self.heading.text(), self.table.words(), self.layers_note.text())
         self.setAccessibleDescription(" ".join((self.help, *filter(None, words))))
+
+    def figures(self) -> tuple[Figure, ...]:
+        """Bytes under each design: at the length that is pointed at, else of this text."""
+        view = self._drawn
+        reading = None if view is None else view.reading
+        if view is None or reading is None:
+            return ()
+        pointed = self.chart.pointed
+        return self._figures(view, reading, reading.n_tokens if pointed is None else round(pointed))
+
+    def _figures(self, view: View, reading: Reading, n_tokens: int) -> tuple[Figure, ...]:
+        n_bytes = CACHE_FORMATS[view.state.costs.cache_format]
+        return tuple(
+            Figure(f"bytes of {each.name}", str(each.n_bytes(n_tokens, n_bytes)))
+            for each in shown_designs(view.state, reading)
+        )
+
+    def _tell(self, n_tokens: float) -> str:
+        view = self._drawn
+        reading = None if view is None else view.reading
+        if view is None or reading is None:
+            return ""
+        figures = self._figures(view, reading, round(n_tokens))
+        said = "; ".join(f"{figure.name} {figure.digits}" for figure in figures)
+        return f"{n_tokens:,.0f} tokens: {said}"
 
     def numbers(self, view: View) -> tuple[Table, ...]:
         """The designs at every length drawn, the layers, and the models."""

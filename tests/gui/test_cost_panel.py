@@ -187,6 +187,24 @@ def test_pictures_hold_what_was_measured(qtbot: QtBot, panel: CostPanel, reading
     np.testing.assert_allclose(work[2][0], [at, at])
 
 
+def test_pointing_at_a_length_tells_all_its_digits(
+    qtbot: QtBot, panel: CostPanel, reading: Reading
+) -> None:
+    """The time where it was measured; everywhere what the formula says."""
+    panel.show_view(view_with(reading, lab()))
+    graphs.start_import()
+    qtbot.waitUntil(lambda: panel.time_chart.is_drawn, timeout=20_000)
+    tip = panel.time_chart.tip_at(panel.time_chart.place_at(float(np.log10(1024))))
+    assert tip.startswith("1,024 tokens: milliseconds in all ")
+    point = timed(1024)
+    assert f"milliseconds of attention {1000 * point.attention!r}" in tip
+    figures = {figure.name: figure.digits for figure in panel.figures()}
+    above = 4096 * (4096 + 128) // 2  # the cells that blocks of 128 compute
+    assert figures["multiply-adds of attention"] == str(2 * 2 * 16 * above)
+    panel.show_view(view_with(reading, longest=512))
+    assert "milliseconds in all" not in {figure.name for figure in panel.figures()}
+
+
 def test_the_button_sweeps_and_ends_the_sweep(
     panel: CostPanel, wishes: list[Wish], reading: Reading
 ) -> None:
