@@ -44,6 +44,7 @@ DECODING = (
     "Decode some tokens after the text, each once with the cache and once with all rows computed "
     "again."
 )
+CHANGED = "The text, the mask or the model has changed since."
 READING = "Read the text in one pass, and again one token at a time, under the same mask."
 
 
@@ -197,7 +198,7 @@ class TwoWaysPanel(Panel):
         if not said and not is_running:
             said = (absence(view, "it read both ways"), "no text yet")
         elif not is_running and of is not None and _has_changed(of, view.reading):
-            said = (f"{said[0]}. The text has changed since.", f"{said[-1]}; of another text")
+            said = (f"{said[0]}. {CHANGED}", f"{said[-1]}; not now")
         button.show_progress(
             is_running=is_running,
             wordings=said,
@@ -272,8 +273,13 @@ def _check_steps(value: Number) -> None:
 
 
 def _has_changed(measured: Reading, now: Reading | None) -> bool:
-    """Whether the text is another one than what was measured."""
-    return now is None or not np.array_equal(measured.session.token_ids, now.session.token_ids)
+    """Whether what is shown is another model, another mask or another text than was measured."""
+    return (
+        now is None
+        or measured.info is not now.info
+        or measured.conditions != now.conditions
+        or not np.array_equal(measured.session.token_ids, now.session.token_ids)
+    )
 
 
 def _step_ticks(most: int) -> list[Tick]:

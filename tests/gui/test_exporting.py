@@ -73,10 +73,18 @@ menus = pytest.mark.qt_log_ignore("does not support (raise|grabbing the keyboard
 SVG = "{http://www.w3.org/2000/svg}"
 
 
+def _read_both_ways(whole: WholeWindow) -> None:
+    """What the panel shows has to be asked for."""
+    whole.wish(MeasureCost("one by one"))
+    wait_until(lambda: not whole.state.costs.running, "the end of the experiment")
+    whole.idle()
+
+
 @pytest.fixture(scope="module")
 def opened(qapp: QApplication, small_model: Path) -> Iterator[WholeWindow]:  # noqa: ARG001
     """One window for all tests of this file."""
     whole = WholeWindow(model=small_model, prompt=TEXT).start()
+    _read_both_ways(whole)
     whole.visit_all_panels()
     yield whole
     whole.close()
@@ -290,20 +298,11 @@ def test_what_was_not_checked_is_no_number(whole: WholeWindow, export: Callable[
 def test_every_panel_exports_its_numbers(
     whole: WholeWindow, export: Callable[..., Path], name: str, suffix: str
 ) -> None:
-    if name == "two_ways":
-        _read_both_ways(whole)
     path = export(name, f"a{suffix}")
     said = whole.window.message_bar.sentence
     title = whole.panel(name).title
     assert said == f"The numbers of {title} are in {path}."
     assert path.stat().st_size > 300
-
-
-def _read_both_ways(whole: WholeWindow) -> None:
-    """What the panel shows has to be asked for."""
-    whole.wish(MeasureCost("one by one"))
-    wait_until(lambda: not whole.state.costs.running, "the end of the experiment")
-    whole.idle()
 
 
 def test_a_head_of_512_tokens_is_written_in_under_a_second() -> None:
@@ -875,8 +874,6 @@ def test_every_panel_with_numbers_of_its_own_has_some_to_copy(whole: WholeWindow
         if name in {"lens", "residual", "cell", "code"}:
             wait_until(lambda name=name: getattr(whole.state, name) is not None, name)
             whole.idle()
-        if name == "two_ways":
-            _read_both_ways(whole)
         if name in {"cell", "loss"}:
             whole.press("End", panel.focusProxy())  # type: ignore[arg-type]
         if not panel.figures():

@@ -9,12 +9,13 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
+from engine.conditions import Conditions
 from engine.measurements import BothWays, DecodeStep, OneByOne
 from engine.reading import Reading
 from engine.scope import Scope
 from gui import graphs
 from gui.costs import Costs, Measured
-from gui.panels.two_ways import TwoWaysPanel
+from gui.panels.two_ways import CHANGED, TwoWaysPanel
 from gui.theme import THEMES
 from gui.view import View
 from gui.wishes import MeasureCost, SetCosts, StopMeasuringCost, Wish
@@ -209,8 +210,13 @@ def test_pointing_at_a_token_tells_what_it_took(
 def test_an_edit_afterwards_is_pointed_out(panel: TwoWaysPanel, scope: Scope) -> None:
     reading = scope.edit("to be")
     both = decoded(reading, *STEPS)
-    panel.show_view(view_with(scope.edit("to be or"), both_ways=both))
-    assert panel.run_both.said.text().endswith("The text has changed since.")
+    panel.show_view(view_with(reading, both_ways=both))
+    assert "has changed since" not in panel.run_both.said.text()
+    masked = scope.set_conditions(Conditions(mask="window", window=3))
+    other = tiny_scope().edit("to be")
+    for now in (scope.edit("to be or"), masked, other):
+        panel.show_view(view_with(now, both_ways=both))
+        assert panel.run_both.said.text().endswith(CHANGED)
     assert panel.reading_of(view_with(scope.edit("to"), both_ways=both)) is reading
 
 
