@@ -1,6 +1,6 @@
 """The cache under other designs: the same text, this model's limit, and well-known models."""
 
-from functools import cache
+from functools import cache, lru_cache
 from typing import ClassVar
 
 import numpy as np
@@ -20,7 +20,7 @@ from gui.state import State
 from gui.theme import Theme
 from gui.view import View
 from gui.widgets.column_page import ColumnPage
-from gui.widgets.curves import Axis, CurveChart, Series
+from gui.widgets.curves import Axis, CurveChart, Floats, Series
 from gui.widgets.figure_table import FigureTable, Row
 from gui.widgets.fitting_label import font_of
 from gui.widgets.wrapping_label import WrappingLabel
@@ -175,8 +175,7 @@ class DesignsPanel(Panel):
             f"{now:,} of at most {limit:,} tokens. By the formula, in {_spelled(n_bytes)} for "
             f"each number, this model takes {each} per token and {whole} at its limit."
         )
-        x = np.unique(np.linspace(0, limit, min(limit + 1, _FINEST)).round())
-        curves = [np.array([each.n_bytes(int(n), n_bytes) for n in x]) for each in shown]
+        x, curves = _curves(shown, limit, n_bytes)
         highest = max(float(curve.max()) for curve in curves)
         unit, size = next((u for u in _UNITS if highest >= u[1]), _UNITS[-1])
         named = {each.name: curve / size for each, curve in zip(shown, curves, strict=True)}
@@ -240,6 +239,15 @@ class DesignsPanel(Panel):
             table.set_theme(theme)
         for button in self.formats.buttons():
             button.setFont(font_of(self, theme.font_body))
+
+
+@lru_cache(maxsize=4)  # another text changes none of them
+def _curves(
+    shown: tuple[CacheDesign, ...], limit: int, n_bytes: int
+) -> tuple[Floats, tuple[Floats, ...]]:
+    """Lengths up to the limit, and the bytes of each design at these."""
+    x = np.unique(np.linspace(0, limit, min(limit + 1, _FINEST)).round())
+    return x, tuple(np.array([each.n_bytes(int(n), n_bytes) for n in x]) for each in shown)
 
 
 @cache
