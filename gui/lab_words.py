@@ -22,6 +22,7 @@ from engine.measurements import (
 from gui.quantities import bytes_said, count_said, power_said, time_said
 
 Row = tuple[str, ...]
+Digits = tuple[tuple[str, str], ...]  # what numbers are called, and all their digits
 
 HEADINGS = ("part", "multiply-adds", "needed", "bytes", "time", "time grows as")
 
@@ -51,7 +52,7 @@ def part_rows(
 def _part_row(part: TimedPart, cost: Cost, timed: LengthTime | None, lab: Lab | None) -> Row:
     taken = time_said(nan if timed is None else timed.seconds[part])
     if part == "rest":
-        return "norms, sums, the rest", "—", "—", "—", taken, _grows(lab, part)
+        return "norms and sums", "—", "—", "—", taken, _grows(lab, part)
     each = cost[part]
     made, needed = count_said(each.multiply_adds), count_said(each.needed)
     return part, made, needed, bytes_said(each.n_bytes), taken, _grows(lab, part)
@@ -65,6 +66,26 @@ def _grows(lab: Lab | None, name: TimedPart | str) -> str:
     seconds = np.array([p.seconds[name] for p in lab.points]) if is_part else lab.column(name)  # type: ignore[index]
     _short, long = fits_at_both_ends(lab.lengths, seconds)
     return "—" if long is None else power_said(long.exponent)
+
+
+def length_digits(
+    config: ModelConfig, n_tokens: int, number_format: FormatName, lab: Lab | None
+) -> Digits:
+    """A pass over so many tokens with all digits: the formula, and the time if it was measured."""
+    cost = pass_cost(config, n_tokens, number_format=number_format)
+    ours, whole = total(cost, ATTENTION), total(cost)
+    found = [
+        ("multiply-adds of attention", str(ours.multiply_adds)),
+        ("multiply-adds in all", str(whole.multiply_adds)),
+        ("bytes of attention", str(ours.n_bytes)),
+        ("bytes in all", str(whole.n_bytes)),
+    ]
+    for point in () if lab is None else lab.points:
+        if point.n_tokens == n_tokens:
+            found.insert(0, ("milliseconds in all", repr(1000 * point.total)))
+            found.insert(1, ("milliseconds of attention", repr(1000 * point.attention)))
+            found.append(("milliseconds of one more token", repr(1000 * point.decode_seconds)))
+    return tuple(found)
 
 
 def growth(config: ModelConfig, longest: int) -> str:
@@ -96,9 +117,12 @@ def time_growth(lab: Lab) -> str:
     _none, attention = fits_at_both_ends(lab.lengths, lab.column("attention"))
     if short is None or long is None or attention is None:
         return ""
+    fixed = (
+        " Below n^1, the fixed cost of each operation counts most." if short.exponent < 1 else ""
+    )
     return (
         f"Measured here, the time grows {_two_powers(short, long)}; that of attention alone as "
-        f"{power_said(attention.exponent)} there."
+        f"{power_said(attention.exponent)} there.{fixed}"
     )
 
 
@@ -173,11 +197,15 @@ def _gigabytes(per_second: float) -> str:
     return f"{per_second / 1e9:.3g} GB"
 
 
-def lab_said(lab: Lab, *, is_running: bool) -> str:
-    """How far the sweep has come."""
+def lab_said(lab: Lab | None, *, is_running: bool) -> tuple[str, ...]:
+    """How far the sweep has come, at length and shorter."""
+    if is_running and (lab is None or not lab.points):
+        return "measuring the machine itself", "measuring"
+    if lab is None:
+        return "Nothing is measured yet.", "not measured"
+    at = f"{lab.n_done:,} of {lab.longest:,} tokens"
     if is_running:
-        at = f"{lab.n_done:,} of {lab.longest:,} tokens" if lab.points else "the machine itself"
-        return f"measuring {at}, {lab.share:.0%}"
+        return f"measuring {at}, {lab.share:.0%}", f"{at}, {lab.share:.0%}", f"{lab.share:.0%}"
     if lab.is_done:
-        return f"Measured up to {lab.longest:,} tokens."
-    return f"Stopped at {lab.n_done:,} of {lab.longest:,} tokens."
+        return f"Measured up to {lab.longest:,} tokens.", "measured"
+    return f"Stopped at {at}.", "stopped"

@@ -4,6 +4,7 @@ from engine.measurements import BothWays, OneByOne
 from gui.quantities import count_said, time_said, times_said
 
 Row = tuple[str, ...]
+Digits = tuple[tuple[str, str], ...]  # what numbers are called, and all their digits
 
 
 def both_said(both: BothWays, *, is_running: bool) -> tuple[str, ...]:
@@ -23,6 +24,40 @@ def one_said(one: OneByOne, *, is_running: bool) -> tuple[str, ...]:
     if is_running:
         return (f"{done}, {one.n_done / one.n_tokens:.0%}",)
     return (done,) if one.is_done else (f"{done}; stopped",)
+
+
+def step_digits(both: BothWays, number: int) -> Digits:
+    """A step both ways, counted from 1; nothing if there is none."""
+    if not 1 <= number <= len(both.steps):
+        return ()
+    step = both.steps[number - 1]
+    return (
+        ("milliseconds with the cache", repr(1000 * step.seconds_with)),
+        ("milliseconds without", repr(1000 * step.seconds_without)),
+        ("rows with the cache", str(step.rows_with)),
+        ("rows without", str(step.rows_without)),
+        ("multiply-adds with the cache", str(step.multiply_adds_with)),
+        ("multiply-adds without", str(step.multiply_adds_without)),
+        ("largest difference", repr(step.difference)),
+    )
+
+
+def token_digits(one: OneByOne, number: int) -> Digits:
+    """What reading took up to a token, counted from 1; nothing if it was not read."""
+    if not 1 <= number <= one.n_done:
+        return ()
+    return (
+        ("milliseconds since the first token", repr(1000 * sum(one.serial_seconds[:number]))),
+        ("milliseconds of this token", repr(1000 * one.serial_seconds[number - 1])),
+        ("milliseconds at once, all tokens", repr(1000 * one.parallel_seconds)),
+        ("largest difference of keys and values", repr(one.rows_difference)),
+        ("largest difference of logits", repr(one.logits_difference)),
+    )
+
+
+def digits_said(first: str, digits: Digits) -> str:
+    """The same in a sentence."""
+    return f"{first}: {'; '.join(f'{name} {number}' for name, number in digits)}"
 
 
 def totals(both: BothWays) -> list[Row]:

@@ -16,9 +16,11 @@ from gui.cost_tables import lab_tables
 from gui.costs import Costs
 from gui.lab_words import (
     HEADINGS,
+    Digits,
     crossing_words,
     growth,
     lab_said,
+    length_digits,
     limit_words,
     part_rows,
     roof_words,
@@ -26,8 +28,9 @@ from gui.lab_words import (
 )
 from gui.numbers import Table
 from gui.panels.absence import absence
-from gui.panels.base import Panel
+from gui.panels.base import Figure, Panel
 from gui.theme import Theme
+from gui.two_ways_words import digits_said
 from gui.view import View
 from gui.widgets.column_page import ColumnPage
 from gui.widgets.curves import CurveChart, Floats, Points, Series
@@ -104,7 +107,7 @@ class CostPanel(Panel):
         self.slider.setAccessibleName("Length: tokens of the pass")
         self.slider.chosen.connect(self._choose)
         self.length_said = FittingLabel()
-        self.table = FigureTable("Parts of a pass", HEADINGS)
+        self.table = FigureTable("Parts of a pass", HEADINGS, gives_way=(2, 3, 5))
         self._lengths: list[int] = []
         self.complaint.say("")
         self._connect()
@@ -126,6 +129,8 @@ class CostPanel(Panel):
         outer.addWidget(self._page)
 
     def _connect(self) -> None:
+        for chart in (self.work_chart, self.time_chart, self.bytes_chart):
+            chart.set_teller(self._tell)
         self.longest.committed.connect(
             lambda n: self.wish(SetCosts({"longest": int(n), "length": 0}))
         )
@@ -179,6 +184,26 @@ class CostPanel(Panel):
         lab = _lab_of(view.state.costs, view.reading)
         return view.reading if lab is None else view.state.costs.lab.reading  # type: ignore[union-attr]
 
+    def figures(self) -> tuple[Figure, ...]:
+        """The length that is pointed at in a chart, else the one whose parts are listed."""
+        charts = (self.work_chart, self.time_chart, self.bytes_chart)
+        places = [chart.pointed for chart in charts if chart.pointed is not None]
+        return tuple(Figure(*each) for each in self._digits(places[0] if places else None))
+
+    def _digits(self, place: float | None) -> Digits:
+        """Of the length at a place along the logarithmic axis; None: the one that is listed."""
+        view = self._drawn
+        reading = None if view is None else view.reading
+        if view is None or reading is None or not self._lengths:
+            return ()
+        listed = self._lengths[self.slider.value()]
+        length = listed if place is None else round(10**place)
+        held, lab = reading.info.held.number_format, _lab_of(view.state.costs, reading)
+        return length_digits(reading.info.config, length, held, lab)
+
+    def _tell(self, place: float) -> str:
+        return digits_said(f"{10**place:,.0f} tokens", self._digits(place))
+
     def numbers(self, view: View) -> tuple[Table, ...]:
         """The formula at every length, what was measured, and the machine."""
         reading, costs = view.reading, view.state.costs
@@ -193,12 +218,10 @@ class CostPanel(Panel):
         self.longest.show_value(costs.longest)
         lab = _lab_of(costs, view.reading)
         is_running = costs.running == "sweep"
-        said = lab_said(lab, is_running=is_running) if lab else "Nothing is measured yet."
-        if is_running and lab is None:
-            said = "measuring the machine itself"
+        said = lab_said(lab, is_running=is_running)
         self.run.show_progress(
             is_running=is_running,
-            wordings=(said,),
+            wordings=said,
             obstacle=costs.obstacles.get("sweep", ""),
             can_run=view.reading is not None,
         )

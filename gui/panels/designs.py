@@ -1,6 +1,6 @@
 """The cache under other designs: the same text, this model's limit, and well-known models."""
 
-from functools import cache
+from functools import cache, lru_cache
 from typing import ClassVar
 
 import numpy as np
@@ -14,13 +14,13 @@ from gui.chart_axes import from_zero, up_to
 from gui.cost_tables import LENGTHS, design_of, design_tables, rows_said
 from gui.numbers import Table
 from gui.panels.absence import absence
-from gui.panels.base import Panel
+from gui.panels.base import Figure, Panel
 from gui.quantities import bytes_said
 from gui.state import State
 from gui.theme import Theme
 from gui.view import View
 from gui.widgets.column_page import ColumnPage
-from gui.widgets.curves import Axis, CurveChart, Series
+from gui.widgets.curves import Axis, CurveChart, Floats, Series
 from gui.widgets.figure_table import FigureTable, Row
 from gui.widgets.fitting_label import font_of
 from gui.widgets.wrapping_label import WrappingLabel
@@ -39,6 +39,11 @@ _UNITS = (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10))
 FIRST = 4  # positions that are always kept, where the mask panel names none
 _FINEST = 256  # points of a curve
 
+FORMULA = (
+    "bytes = numbers per token and layer · rows that all layers keep · bytes per number. Keys and "
+    "values are 2 · n_kv_head · head_dim numbers: multi-head has n_kv_head = n_head, multi-query "
+    "1. A window keeps min(tokens, window) rows. The upright line is where this text stands."
+)
 FAMILIES_NOTE = (
     "By the same formula, from the published config.json of each model on huggingface.co. In "
     "brackets: longer than the configuration allows."
@@ -59,22 +64,28 @@ class DesignsPanel(Panel):
         super().__init__()
         self.heading, self.layers_note = WrappingLabel(), WrappingLabel()
         self.families_note, self.sources = WrappingLabel(), WrappingLabel()
+        self.formula = WrappingLabel(FORMULA)
         self.formats = QButtonGroup(self)
         self.chart = CurveChart(
             ("held, by tokens", "held"), "tokens", (*LOOKS, _NOW), has_legend=False
         )
-        self.table = FigureTable("Designs", ("design", "bytes", "now", "at the limit"), 2)
+        self.table = FigureTable(
+            "Designs", ("design", "bytes", "now", "at the limit"), 2, gives_way=(1,)
+        )
         self.layers = CurveChart(
             ("KiB by layer", "KiB"),
             "layer",
             (Series("held", "text", "dots"), Series("still seen", "text_dim", "triangles")),
         )
         self.families = FigureTable(
-            "Well-known models", ("model", "per token", *(said for said, _n in LENGTHS))
+            "Well-known models",
+            ("model", "per token", *(said for said, _n in LENGTHS)),
+            gives_way=(1,),
         )
+        self.chart.set_teller(self._tell)
         choices = self._choices()
         self._page = ColumnPage(
-            (self.heading, choices, self.chart, self.table),
+            (self.heading, choices, self.chart, self.table, self.formula),
             (self.layers, self.layers_note, self.families_note, self.families, self.sources),
         )
         outer = QHBoxLayout(self)
@@ -108,7 +119,7 @@ class DesignsPanel(Panel):
         chosen = view.state.costs.cache_format
         self.formats.button(tuple(CACHE_FORMATS).index(chosen)).setChecked(True)
         reading = view.reading
-        for widget in (self.chart, self.table, self.layers):
+        for widget in (self.chart, self.table, self.formula, self.layers):
             widget.setVisible(reading is not None)
         if reading is None:
             self.heading.say(absence(view, "what the cache would hold under other designs"))
@@ -119,6 +130,31 @@ class DesignsPanel(Panel):
         self._draw_families(CACHE_FORMATS[chosen])
         words = (self.heading.text(), self.table.words(), self.layers_note.text())
         self.setAccessibleDescription(" ".join((self.help, *filter(None, words))))
+
+    def figures(self) -> tuple[Figure, ...]:
+        """Bytes under each design: at the length that is pointed at, else of this text."""
+        view = self._drawn
+        reading = None if view is None else view.reading
+        if view is None or reading is None:
+            return ()
+        pointed = self.chart.pointed
+        return self._figures(view, reading, reading.n_tokens if pointed is None else round(pointed))
+
+    def _figures(self, view: View, reading: Reading, n_tokens: int) -> tuple[Figure, ...]:
+        n_bytes = CACHE_FORMATS[view.state.costs.cache_format]
+        return tuple(
+            Figure(f"bytes of {each.name}", str(each.n_bytes(n_tokens, n_bytes)))
+            for each in shown_designs(view.state, reading)
+        )
+
+    def _tell(self, n_tokens: float) -> str:
+        view = self._drawn
+        reading = None if view is None else view.reading
+        if view is None or reading is None:
+            return ""
+        figures = self._figures(view, reading, round(n_tokens))
+        said = "; ".join(f"{figure.name} {figure.digits}" for figure in figures)
+        return f"{n_tokens:,.0f} tokens: {said}"
 
     def numbers(self, view: View) -> tuple[Table, ...]:
         """The designs at every length drawn, the layers, and the models."""
@@ -139,8 +175,7 @@ class DesignsPanel(Panel):
             f"{now:,} of at most {limit:,} tokens. By the formula, in {_spelled(n_bytes)} for "
             f"each number, this model takes {each} per token and {whole} at its limit."
         )
-        x = np.unique(np.linspace(0, limit, min(limit + 1, _FINEST)).round())
-        curves = [np.array([each.n_bytes(int(n), n_bytes) for n in x]) for each in shown]
+        x, curves = _curves(shown, limit, n_bytes)
         highest = max(float(curve.max()) for curve in curves)
         unit, size = next((u for u in _UNITS if highest >= u[1]), _UNITS[-1])
         named = {each.name: curve / size for each, curve in zip(shown, curves, strict=True)}
@@ -195,7 +230,8 @@ class DesignsPanel(Panel):
         self._page.set_theme(theme)
         for label in (self.heading, self.families_note):
             label.set_look(theme.font_body, theme.text)
-        self.sources.set_look(theme.font_axis, theme.text_dim)
+        for label in (self.formula, self.sources):
+            label.set_look(theme.font_axis, theme.text_dim)
         for chart, high in ((self.chart, 15), (self.layers, 10)):
             chart.set_theme(theme)
             chart.setMinimumHeight(high * theme.font_axis)
@@ -203,6 +239,15 @@ class DesignsPanel(Panel):
             table.set_theme(theme)
         for button in self.formats.buttons():
             button.setFont(font_of(self, theme.font_body))
+
+
+@lru_cache(maxsize=4)  # another text changes none of them
+def _curves(
+    shown: tuple[CacheDesign, ...], limit: int, n_bytes: int
+) -> tuple[Floats, tuple[Floats, ...]]:
+    """Lengths up to the limit, and the bytes of each design at these."""
+    x = np.unique(np.linspace(0, limit, min(limit + 1, _FINEST)).round())
+    return x, tuple(np.array([each.n_bytes(int(n), n_bytes) for n in x]) for each in shown)
 
 
 @cache

@@ -10,12 +10,22 @@ from engine.measurements import TOLERANCE, BothWays, OneByOne
 from engine.reading import Reading
 from gui.chart_axes import from_zero
 from gui.cost_tables import two_ways_tables
-from gui.costs import Experiment
+from gui.costs import Costs, Experiment
 from gui.numbers import Table
 from gui.panels.absence import absence
-from gui.panels.base import Panel
+from gui.panels.base import Figure, Panel
 from gui.theme import Theme
-from gui.two_ways_words import agreement, both_said, equality, one_said, totals, turns
+from gui.two_ways_words import (
+    agreement,
+    both_said,
+    digits_said,
+    equality,
+    one_said,
+    step_digits,
+    token_digits,
+    totals,
+    turns,
+)
 from gui.view import View
 from gui.widgets.axis_ticks import Tick, linear_ticks
 from gui.widgets.column_page import ColumnPage
@@ -34,6 +44,7 @@ DECODING = (
     "Decode some tokens after the text, each once with the cache and once with all rows computed "
     "again."
 )
+CHANGED = "The text, the mask or the model has changed since."
 READING = "Read the text in one pass, and again one token at a time, under the same mask."
 
 
@@ -66,14 +77,14 @@ class TwoWaysPanel(Panel):
         self.work_chart = CurveChart(
             ("million multiply-adds per step", "M mult.-adds", "M"), "step", (_WITH, _WITHOUT)
         )
-        headings = ("in all steps", "with", "without", "without / with")
+        headings = ("in all steps", "with", "without", "ratio")
         self.totals = FigureTable("Totals with and without the cache", headings)
         self.turn_chart = CurveChart(
             ("ms since the first token", "ms"),
             "tokens",
             (Series("one by one", "text", "line"), Series("at once", "text_dim", "dashes")),
         )
-        headings = ("the whole text", "at once", "one by one", "one by one / at once")
+        headings = ("the whole text", "at once", "one by one", "ratio")
         self.turns = FigureTable("At once and one by one", headings)
         self.complaint.say("")
         self._connect()
@@ -94,7 +105,14 @@ class TwoWaysPanel(Panel):
         outer.setContentsMargins(0, 0, 0, 0)
         outer.addWidget(self._page)
 
+    @property
+    def _step_charts(self) -> tuple[CurveChart, ...]:
+        return self.rows_chart, self.time_chart, self.work_chart
+
     def _connect(self) -> None:
+        for chart in self._step_charts:
+            chart.set_teller(self._tell_step)
+        self.turn_chart.set_teller(self._tell_token)
         self.steps.committed.connect(lambda n: self.wish(SetCosts({"n_steps": int(n)})))
         self.steps.complained.connect(self.complaint.say)
         for button, what in ((self.run_both, "both ways"), (self.run_one, "one by one")):
@@ -123,6 +141,29 @@ class TwoWaysPanel(Panel):
         costs = view.state.costs
         measured = costs.both_ways or costs.one_by_one
         return measured.reading if measured is not None else view.reading
+
+    def figures(self) -> tuple[Figure, ...]:
+        """The step or the token that is pointed at in a chart, else the latest step or token."""
+        costs = Costs() if self._drawn is None else self._drawn.state.costs
+        one, both, pointed = costs.one_by_one, costs.both_ways, self.turn_chart.pointed
+        if one is not None and (both is None or pointed is not None):
+            number = one.found.n_done if pointed is None else round(pointed)
+            return tuple(Figure(*each) for each in token_digits(one.found, number))
+        if both is None:
+            return ()
+        places = [chart.pointed for chart in self._step_charts if chart.pointed is not None]
+        number = round(places[0]) if places else len(both.found.steps)
+        return tuple(Figure(*each) for each in step_digits(both.found, number))
+
+    def _tell_step(self, number: float) -> str:
+        both = self._drawn.state.costs.both_ways if self._drawn else None
+        digits = () if both is None else step_digits(both.found, round(number))
+        return digits_said(f"Step {number:.0f}", digits)
+
+    def _tell_token(self, number: float) -> str:
+        one = self._drawn.state.costs.one_by_one if self._drawn else None
+        digits = () if one is None else token_digits(one.found, round(number))
+        return digits_said(f"After {number:.0f} tokens", digits)
 
     def numbers(self, view: View) -> tuple[Table, ...]:
         """Each step and each token, and the totals; of one and the same text."""
@@ -157,7 +198,7 @@ class TwoWaysPanel(Panel):
         if not said and not is_running:
             said = (absence(view, "it read both ways"), "no text yet")
         elif not is_running and of is not None and _has_changed(of, view.reading):
-            said = (f"{said[0]}. The text has changed since.", f"{said[-1]}; of another text")
+            said = (f"{said[0]}. {CHANGED}", f"{said[-1]}; not now")
         button.show_progress(
             is_running=is_running,
             wordings=said,
@@ -232,8 +273,13 @@ def _check_steps(value: Number) -> None:
 
 
 def _has_changed(measured: Reading, now: Reading | None) -> bool:
-    """Whether the text is another one than what was measured."""
-    return now is None or not np.array_equal(measured.session.token_ids, now.session.token_ids)
+    """Whether what is shown is another model, another mask or another text than was measured."""
+    return (
+        now is None
+        or measured.info is not now.info
+        or measured.conditions != now.conditions
+        or not np.array_equal(measured.session.token_ids, now.session.token_ids)
+    )
 
 
 def _step_ticks(most: int) -> list[Tick]:

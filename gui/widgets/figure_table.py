@@ -10,6 +10,7 @@ from math import ceil
 from PySide6.QtCore import QRectF, QSize, Qt
 from PySide6.QtGui import (
     QColor,
+    QFontMetricsF,
     QGuiApplication,
     QIcon,
     QKeyEvent,
@@ -17,6 +18,7 @@ from PySide6.QtGui import (
     QPainter,
     QPalette,
     QPixmap,
+    QResizeEvent,
 )
 from PySide6.QtWidgets import (
     QAbstractItemView,
@@ -41,12 +43,20 @@ Row = tuple[str, ...]
 class FigureTable(QTableWidget):
     """Texts at the left, figures at the right; as high as its rows, as wide as its place.
 
-    The first column gives way where it is narrow; what is cut is in the tooltip.
+    Where it is narrow, the columns in `gives_way` are left out one after another; the first cell
+    of a row tells the whole row on hovering.
     """
 
-    def __init__(self, name: str, headings: Sequence[str], n_texts: int = 1) -> None:
+    def __init__(
+        self,
+        name: str,
+        headings: Sequence[str],
+        n_texts: int = 1,
+        gives_way: Sequence[int] = (),
+    ) -> None:
         super().__init__(0, len(headings))
         self._headings, self._n_texts = tuple(headings), n_texts
+        self._gives_way = tuple(gives_way)
         self._theme = LIGHT
         self._rows: tuple[Row, ...] = ()
         self._marks: tuple[Series | None, ...] = ()
@@ -122,12 +132,36 @@ class FigureTable(QTableWidget):
 
     def words(self) -> str:
         """The same as a sentence for each row."""
-        return " ".join(
-            f"{row[0]}: "
-            + ", ".join(f"{h} {t}" for h, t in zip(self._headings[1:], row[1:], strict=True))
-            + "."
-            for row in self._rows
-        )
+        return " ".join(map(self._sentence, self._rows))
+
+    def _sentence(self, row: Row) -> str:
+        pairs = zip(self._headings[1:], row[1:], strict=True)
+        return f"{row[0]}: {', '.join(f'{heading} {text}' for heading, text in pairs)}."
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Leave out what has no room."""
+        super().resizeEvent(event)
+        self._leave_out()
+
+    def _leave_out(self) -> None:
+        """Show as many columns as fit, those that give way last."""
+        widths = [self._width_of(column) for column in range(len(self._headings))]
+        room = self.viewport().width()
+        left_out: set[int] = set()
+        for column in self._gives_way:
+            if sum(widths) - sum(widths[each] for each in left_out) <= room:
+                break
+            left_out.add(column)
+        for column in self._gives_way:
+            self.setColumnHidden(column, column in left_out)
+
+    def _width_of(self, column: int) -> int:
+        """What a column needs, whether it is shown or not."""
+        texts = [self._headings[column], *(row[column] for row in self._rows)]
+        metrics = QFontMetricsF(font_of(self, self._theme.font_axis))
+        swatch = self.iconSize().width() + 2 * self._theme.unit if any(self._marks) else 0
+        widest = max(map(metrics.horizontalAdvance, texts))
+        return ceil(widest) + 3 * self._theme.unit + (0 if column else swatch)
 
     def sizeHint(self) -> QSize:
         """All rows and the headings."""
@@ -155,7 +189,7 @@ class FigureTable(QTableWidget):
             self.setRowHeight(at, self._line())
             for column, text in enumerate(row):
                 item = QTableWidgetItem(text)
-                item.setToolTip(plain_tip(text))
+                item.setToolTip(plain_tip(text if column else self._sentence(row)))
                 item.setTextAlignment(_LEFT if column < self._n_texts else _RIGHT)
                 is_dim = (at, column) in self._dim
                 item.setForeground(QColor(self._theme.text_dim if is_dim else self._theme.text))
@@ -164,6 +198,7 @@ class FigureTable(QTableWidget):
                     item.setIcon(self._swatch(mark))
                 self.setItem(at, column, item)
         self.setAccessibleDescription(self.words())
+        self._leave_out()
         self.updateGeometry()
 
     def _swatch(self, series: Series) -> QIcon:

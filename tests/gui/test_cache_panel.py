@@ -349,3 +349,36 @@ def test_charts_say_in_words_what_they_show(panel: CachePanel) -> None:
     )
     assert "with the cache" in panel.time_chart.accessibleDescription()
     assert panel.held.text() in panel.accessibleDescription()
+
+
+def test_an_edit_says_what_it_kept_and_what_it_threw_away(panel: CachePanel) -> None:
+    """Of 8 rows "to " stays; a longer text throws nothing away."""
+    scope = tiny_scope()
+    scope.edit("to be or")
+    panel.show_view(view_of(scope.edit("to me or")))
+    assert "5 of 8 rows computed, 3 kept and 5 thrown away" in panel.rows.text()
+    panel.show_view(view_of(scope.edit("to me or not")))
+    assert "4 of 12 rows computed, " in panel.rows.text()
+    assert "thrown away" not in panel.rows.text()
+    panel.show_view(view_of(scope.edit("to")))
+    assert "0 of 2 rows computed, 2 kept and 10 thrown away" in panel.rows.text()
+
+
+def test_without_the_cache_nothing_is_thrown_away(panel: CachePanel) -> None:
+    scope = tiny_scope()
+    scope.edit("to be or")
+    scope.set_cache(use=False)
+    panel.show_view(view_of(scope.edit("to me")))
+    assert "thrown away" not in panel.rows.text()
+
+
+def test_each_layers_bytes_are_told_and_exported(panel: CachePanel) -> None:
+    """Twelve tokens: 12 · 64 bytes in each of two layers."""
+    view = view_of(tiny_scope().edit("to be or not"))
+    panel.show_view(view)
+    assert "each of 2 layers holds 768 B" in panel.formula.toolTip()
+    (layers,) = [table for table in panel.numbers(view) if table.name == "layers"]
+    assert np.asarray(layers.columns["bytes_held"]).tolist() == [768, 768]
+    unlike = replace(view.reading, cache_layer_bytes=(700, 836)) if view.reading else None
+    panel.show_view(view_of(unlike))
+    assert "the layers hold 700, 836 B" in panel.formula.toolTip()

@@ -32,6 +32,12 @@ def timed(n_tokens: int) -> LengthTime:
     return LengthTime(n_tokens, seconds, 1e-3)
 
 
+def with_fixed_cost(n_tokens: int) -> LengthTime:
+    """The same, and a millisecond for any length."""
+    point = timed(n_tokens)
+    return LengthTime(n_tokens, {**point.seconds, "rest": 1e-3}, 1e-3)
+
+
 def lab(longest: int = 4096, **more: Any) -> Lab:
     """A sweep whose answers are known."""
     return Lab(longest, MACHINE, tuple(map(timed, ladder(longest))), n_done=longest, **more)
@@ -118,6 +124,9 @@ def test_fitted_powers_say_where_it_is_linear(panel: CostPanel, reading: Reading
     short = np.polyfit(np.log(x), np.log(10 * x + x**2 / 100), 1)[0]
     assert f"the time grows as n^{short:.2f} from 8 to 64 tokens" in panel.times.text()
     assert panel.times.text().endswith("that of attention alone as n^2.00 there.")
+    fixed = Lab(4096, MACHINE, tuple(with_fixed_cost(n) for n in ladder(4096)))
+    panel.show_view(view_with(reading, fixed))
+    assert panel.times.text().endswith("the fixed cost of each operation counts most.")
     assert "projections, MLP and output do the same for each token" in panel.growth.text()
 
 
@@ -176,6 +185,24 @@ def test_pictures_hold_what_was_measured(qtbot: QtBot, panel: CostPanel, reading
     np.testing.assert_allclose(roof[2][:, 0], [np.log10(0.25), np.log10(1.75e9)])
     at = np.log10(crossing(reading.info.config))
     np.testing.assert_allclose(work[2][0], [at, at])
+
+
+def test_pointing_at_a_length_tells_all_its_digits(
+    qtbot: QtBot, panel: CostPanel, reading: Reading
+) -> None:
+    """The time where it was measured; everywhere what the formula says."""
+    panel.show_view(view_with(reading, lab()))
+    graphs.start_import()
+    qtbot.waitUntil(lambda: panel.time_chart.is_drawn, timeout=20_000)
+    tip = panel.time_chart.tip_at(panel.time_chart.place_at(float(np.log10(1024))))
+    assert tip.startswith("1,024 tokens: milliseconds in all ")
+    point = timed(1024)
+    assert f"milliseconds of attention {1000 * point.attention!r}" in tip
+    figures = {figure.name: figure.digits for figure in panel.figures()}
+    above = 4096 * (4096 + 128) // 2  # the cells that blocks of 128 compute
+    assert figures["multiply-adds of attention"] == str(2 * 2 * 16 * above)
+    panel.show_view(view_with(reading, longest=512))
+    assert "milliseconds in all" not in {figure.name for figure in panel.figures()}
 
 
 def test_the_button_sweeps_and_ends_the_sweep(

@@ -98,6 +98,16 @@ def test_curves_run_to_the_limit_and_windows_stay_flat(qtbot: QtBot, panel: Desi
     assert curves[6][0].tolist() == [12, 12]  # where the text stands
 
 
+def test_pointing_at_a_length_tells_all_digits(qtbot: QtBot, panel: DesignsPanel) -> None:
+    """Of this text if none is pointed at."""
+    panel.show_view(view_of(tiny_scope().edit("to be or not")))
+    graphs.start_import()
+    qtbot.waitUntil(lambda: panel.chart.is_drawn, timeout=20_000)
+    tip = panel.chart.tip_at(panel.chart.place_at(20))
+    assert tip.startswith("20 tokens: bytes of this model 2560; bytes of multi-head 5120; ")
+    assert panel.figures()[0].digits == "1536"
+
+
 def test_each_layers_bytes_are_those_of_its_tensors(panel: DesignsPanel) -> None:
     reading = tiny_scope().edit("to be or not")
     panel.show_view(view_of(reading))

@@ -52,6 +52,7 @@ from gui.widgets.token_strip import TokenStrip
 from gui.wishes import (
     Compare,
     EditText,
+    MeasureCost,
     PointAt,
     SelectHead,
     SelectPosition,
@@ -71,10 +72,18 @@ menus = pytest.mark.qt_log_ignore("does not support (raise|grabbing the keyboard
 SVG = "{http://www.w3.org/2000/svg}"
 
 
+def _read_both_ways(whole: WholeWindow) -> None:
+    """What the panel shows has to be asked for."""
+    whole.wish(MeasureCost("one by one"))
+    wait_until(lambda: not whole.state.costs.running, "the end of the experiment")
+    whole.idle()
+
+
 @pytest.fixture(scope="module")
 def opened(qapp: QApplication, small_model: Path) -> Iterator[WholeWindow]:  # noqa: ARG001
     """One window for all tests of this file."""
     whole = WholeWindow(model=small_model, prompt=TEXT).start()
+    _read_both_ways(whole)
     whole.visit_all_panels()
     yield whole
     whole.close()

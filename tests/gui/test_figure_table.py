@@ -69,6 +69,25 @@ def test_a_row_can_carry_the_look_of_a_curve(table: FigureTable) -> None:
     assert second.icon().isNull()
 
 
+def test_names_stay_and_columns_give_way_where_it_is_narrow(qtbot: QtBot) -> None:
+    """The last to give way is the last named; wide again, all come back."""
+    table = FigureTable("Parts", ("part", "first", "second", "third"), gives_way=(2, 1))
+    qtbot.addWidget(table)
+    table.set_theme(LIGHT)
+    table.show_rows([("a rather long name", "1,000,000", "2,000,000", "3,000,000")])
+    table.show()
+    hidden = []
+    for width in (600, 280, 220, 600):
+        table.resize(width, 60)
+        QApplication.processEvents()
+        hidden.append([column for column in range(4) if table.isColumnHidden(column)])
+        assert table.columnWidth(0) > table.fontMetrics().horizontalAdvance("a rather long name")
+    assert hidden == [[], [2], [1, 2], []]
+    item = table.item(0, 0)
+    assert item is not None
+    assert "second 2,000,000" in item.toolTip()
+
+
 def test_headings_can_change(table: FigureTable) -> None:
     table.set_headings("design", "at 9", "at 99")
     heading = table.horizontalHeaderItem(1)

@@ -9,12 +9,13 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
+from engine.conditions import Conditions
 from engine.measurements import BothWays, DecodeStep, OneByOne
 from engine.reading import Reading
 from engine.scope import Scope
 from gui import graphs
 from gui.costs import Costs, Measured
-from gui.panels.two_ways import TwoWaysPanel
+from gui.panels.two_ways import CHANGED, TwoWaysPanel
 from gui.theme import THEMES
 from gui.view import View
 from gui.wishes import MeasureCost, SetCosts, StopMeasuringCost, Wish
@@ -177,11 +178,45 @@ def test_what_was_stopped_says_how_far_it_came(panel: TwoWaysPanel, scope: Scope
     assert panel.equality.text().startswith("✗ 1 of 2")
 
 
+def test_pointing_at_a_step_tells_all_its_digits(
+    qtbot: QtBot, panel: TwoWaysPanel, scope: Scope
+) -> None:
+    """The latest if none is pointed at."""
+    reading = scope.edit("to be")
+    panel.show_view(view_with(reading, both_ways=decoded(reading, *STEPS)))
+    graphs.start_import()
+    qtbot.waitUntil(lambda: panel.time_chart.is_drawn, timeout=20_000)
+    tip = panel.time_chart.tip_at(panel.time_chart.place_at(1))
+    assert tip.startswith("Step 1: milliseconds with the cache 10.0; milliseconds without 30.0")
+    assert "multiply-adds without 12000" in tip
+    figures = {figure.name: figure.digits for figure in panel.figures()}
+    assert figures["rows without"] == "7"
+    assert figures["largest difference"] == "1e-06"
+
+
+def test_pointing_at_a_token_tells_what_it_took(
+    qtbot: QtBot, panel: TwoWaysPanel, scope: Scope
+) -> None:
+    reading = scope.edit("to be")
+    one = OneByOne(5, 0.004, 1000, (0.25, 0.5, 0.125), 300, 3e-7, 4e-6, 3)
+    panel.show_view(view_with(reading, one_by_one=Measured(reading, one)))
+    graphs.start_import()
+    qtbot.waitUntil(lambda: panel.turn_chart.is_drawn, timeout=20_000)
+    tip = panel.turn_chart.tip_at(panel.turn_chart.place_at(2))
+    assert tip.startswith("After 2 tokens: milliseconds since the first token 750.0; ")
+    assert panel.figures()[0].digits == "875.0"
+
+
 def test_an_edit_afterwards_is_pointed_out(panel: TwoWaysPanel, scope: Scope) -> None:
     reading = scope.edit("to be")
     both = decoded(reading, *STEPS)
-    panel.show_view(view_with(scope.edit("to be or"), both_ways=both))
-    assert panel.run_both.said.text().endswith("The text has changed since.")
+    panel.show_view(view_with(reading, both_ways=both))
+    assert "has changed since" not in panel.run_both.said.text()
+    masked = scope.set_conditions(Conditions(mask="window", window=3))
+    other = tiny_scope().edit("to be")
+    for now in (scope.edit("to be or"), masked, other):
+        panel.show_view(view_with(now, both_ways=both))
+        assert panel.run_both.said.text().endswith(CHANGED)
     assert panel.reading_of(view_with(scope.edit("to"), both_ways=both)) is reading
 
 
