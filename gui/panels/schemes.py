@@ -23,7 +23,7 @@ from gui.panels.absence import absence
 from gui.panels.base import AskingPanel, Figure
 from gui.state import ExperimentChoice
 from gui.tables import scheme_tables
-from gui.theme import Theme
+from gui.theme import LIGHT, Theme
 from gui.view import View
 from gui.widgets.chart_grid import ChartGrid
 from gui.widgets.fitting_label import FittingLabel
@@ -91,6 +91,7 @@ class SchemesPanel(AskingPanel):
         self._stack = QStackedWidget()
         self._shown: SchemeReadings | None = None
         self._place()
+        self._dress(LIGHT)  # or its labels are larger than in any theme, and so is the window
         self.setFocusProxy(self.changes.buttons()[1])
         for what, matrices in (("changed", self.matrices), ("as it is", self.plain)):
             for name, matrix in matrices.items():
@@ -139,6 +140,7 @@ class SchemesPanel(AskingPanel):
         is_tall = self.height() > _TALL * self._em
         for each in (*self.plain.values(), self._row_names[0]):
             each.setVisible(is_tall)
+        self._grid.setRowStretch(1, int(is_tall))
 
     def numbers(self, view: View) -> tuple[Table, ...]:
         """A row for each token, and one for each scheme."""
