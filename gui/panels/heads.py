@@ -45,6 +45,7 @@ class HeadsPanel(Panel):
 
     name: ClassVar[str] = "heads"
     title: ClassVar[str] = "All heads"
+    tab: ClassVar[str] = "Heads"
     help: ClassVar[str] = (
         "Every head of every layer on one scale; each square has a row for each query and a "
         "column for each key."

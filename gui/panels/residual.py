@@ -51,7 +51,7 @@ class ResidualPanel(AskingPanel):
 
     name: ClassVar[str] = "residual"
     title: ClassVar[str] = "Where it goes"
-    tab: ClassVar[str] = "Where it goes"
+    tab: ClassVar[str] = "Residual"
     wants = WantResidual
     help: ClassVar[str] = (
         "The model's blocks from embedding to logits: what attention, each head and the MLP added "
