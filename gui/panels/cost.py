@@ -3,6 +3,7 @@
 from typing import ClassVar
 
 import numpy as np
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QWidget
 
 from engine.config import LARGEST
@@ -89,6 +90,7 @@ class CostPanel(Panel):
         self.longest = NumberField(kind, self._check_longest, self)
         self.longest.setToolTip("The longest text to measure, in tokens")
         self.longest_label = QLabel("up to")
+        self.longest_label.setTextFormat(Qt.TextFormat.PlainText)
         self.longest_label.setBuddy(self.longest)
         self.run = RunButton("Sweep the length", SWEEP, (self.longest_label, self.longest))
         self.complaint, self.note = WrappingLabel(), WrappingLabel()

@@ -3,6 +3,7 @@
 from typing import ClassVar
 
 import numpy as np
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QHBoxLayout, QLabel
 
 from engine.errors import EngineError
@@ -68,6 +69,7 @@ class TwoWaysPanel(Panel):
         self.steps = NumberField(kind, _check_steps, self)
         self.steps.setToolTip("How many tokens to decode both ways")
         self.steps_label = QLabel("steps")
+        self.steps_label.setTextFormat(Qt.TextFormat.PlainText)
         self.steps_label.setBuddy(self.steps)
         self.run_both = RunButton("Decode both ways", DECODING, (self.steps_label, self.steps))
         self.decoding, self.reading_note = WrappingLabel(DECODING), WrappingLabel(READING)
