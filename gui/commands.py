@@ -56,9 +56,10 @@ def _toggle_play(mode: str) -> Callable[[State], Wish]:
 
 
 def _panel_keys(number: int) -> tuple[str, ...]:
-    """The digits in the order of the keyboard, then the same with Shift."""
-    shift, digit = divmod(number, 10) if number % 10 else (number // 10 - 1, 0)
-    return (f"Alt+{'Shift+' * shift}{digit}",) if shift < 2 else ()
+    """The digits in the order of the keyboard, then the same with Shift, then with Ctrl as well."""
+    round_of_ten, digit = divmod(number, 10) if number % 10 else (number // 10 - 1, 0)
+    held = ("Alt+", "Alt+Shift+", "Ctrl+Alt+Shift+")[round_of_ten]
+    return (f"{held}{digit}",)
 
 
 def _selected_head(state: State) -> tuple[int, int]:

@@ -407,9 +407,9 @@ def test_a_tab_in_the_middle_leads_there_and_back(whole: WholeWindow) -> None:
     (bar,) = [
         each
         for each in whole.window.findChildren(QTabBar)
-        if each.tabText(each.count() - 1) == "Compare"
+        if "Compare" in map(each.tabText, range(each.count()))
     ]
-    assert [bar.tabText(at) for at in range(bar.count())] == ["One head", "Compare"]
+    assert [bar.tabText(at) for at in range(2)] == ["One head", "Compare"]
     for at, name in ((0, "head"), (1, "compare")):
         QTest.mouseClick(bar, LEFT, pos=bar.tabRect(at).center())
         QApplication.processEvents()
