@@ -7,9 +7,11 @@ from PySide6.QtWidgets import QGridLayout, QVBoxLayout
 
 from engine.conditions import Mask
 from engine.experiments import MASKS, LeakTrials
+from gui.experimenting import LEAK_MODELS
 from gui.numbers import Table
 from gui.panels.absence import absence
 from gui.panels.base import AskingPanel, Figure
+from gui.stamp import Fact
 from gui.tables import leak_tables
 from gui.theme import Theme
 from gui.view import View
@@ -91,6 +93,10 @@ class LeakPanel(AskingPanel):
         """The losses of all tokens, and what each trial came to."""
         opened = view.state.leak
         return () if opened is None or opened.trials is None else leak_tables(opened.trials)
+
+    def more_facts(self, view: View) -> dict[str, Fact]:  # noqa: ARG002 - as with all panels
+        """Whose numbers these are: the model that is open has no part in them."""
+        return {"small_models": ", ".join(LEAK_MODELS)}
 
     def figures(self) -> tuple[Figure, ...]:
         """The four mean losses, and the weight on the answer."""

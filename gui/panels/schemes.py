@@ -18,9 +18,11 @@ from PySide6.QtWidgets import (
 import resources
 from engine.errors import ConfigError
 from engine.experiments import Change, SchemeReading, SchemeReadings
+from gui.experimenting import SCHEME_MODELS
 from gui.numbers import Table
 from gui.panels.absence import absence
 from gui.panels.base import AskingPanel, Figure
+from gui.stamp import Fact
 from gui.state import ExperimentChoice
 from gui.tables import scheme_tables
 from gui.theme import LIGHT, Theme
@@ -146,6 +148,18 @@ class SchemesPanel(AskingPanel):
         """A row for each token, and one for each scheme."""
         opened = view.state.schemes
         return () if opened is None or opened.readings is None else scheme_tables(opened.readings)
+
+    def more_facts(self, view: View) -> dict[str, Fact]:
+        """Whose numbers these are, of which head, and what was done to the text."""
+        opened = view.state.schemes
+        choice = view.state.experiment if opened is None else opened.choice
+        return {
+            "small_models": ", ".join(SCHEME_MODELS),
+            "small_layer": choice.layer,
+            "small_head": choice.head,
+            "shuffle_seed": choice.change.shuffle_seed,
+            "first_position": choice.change.shift,
+        }
 
     def figures(self) -> tuple[Figure, ...]:
         """How far the change moved each scheme's next-token probabilities."""

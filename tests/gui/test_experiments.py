@@ -242,3 +242,18 @@ def test_closing_while_the_models_read_ends_at_once(qapp: QApplication, small_mo
     window.window.go_to_panel("leak")
     wait_until(lambda: window.state.wants_leak, "the panel")
     window.close()
+
+
+def test_what_is_exported_says_whose_numbers_they_are(whole: WholeWindow) -> None:
+    """The small models', not those of the model that is open."""
+    leak, trials = leak_of(whole)
+    assert leak.drawn is not None
+    assert leak.more_facts(leak.drawn) == {"small_models": "positions-rotary, leak"}
+    tokens, rows = leak.numbers(leak.drawn)
+    assert list(rows.columns["nats_per_token"]) == [each.mean_loss for each in trials.trials]
+    assert list(tokens.columns["token"]) == [token.decode() for token in trials.tokens]
+    schemes, _readings = schemes_of(whole)
+    assert schemes.drawn is not None
+    facts = schemes.more_facts(schemes.drawn)
+    assert (facts["shuffle_seed"], facts["first_position"]) == (1, 0)
+    assert "positions-none" in str(facts["small_models"])

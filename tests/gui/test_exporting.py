@@ -112,7 +112,7 @@ def export(
     def do(name: str, file: str, chosen: str = "") -> Path:
         whole.window.go_to_panel(name)
         whole.idle()
-        ready = {"lens", "residual", "cell", "code"}
+        ready = {"lens", "residual", "cell", "code", "leak", "schemes"}
         if name in ready:
             wait_until(lambda: getattr(whole.state, name) is not None, name)
             whole.idle()

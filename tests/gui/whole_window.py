@@ -82,10 +82,12 @@ class WholeWindow:
         return self.child(PromptEdit)
 
     def child(self, kind: type[_Widget]) -> _Widget:
-        """The one widget of this kind, but for those of the runs that are compared."""
-        compared = self.panel("compare")
+        """The one widget of this kind, but for those of panels that show several runs."""
+        others = [self.panel(name) for name in ("compare", "leak", "schemes")]
         found = self.window.findChildren(kind)
-        (widget,) = [each for each in found if not compared.isAncestorOf(each)]
+        (widget,) = [
+            each for each in found if not any(panel.isAncestorOf(each) for panel in others)
+        ]
         return widget
 
     def panel(self, name: str) -> Panel:
