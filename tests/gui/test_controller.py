@@ -747,8 +747,9 @@ def test_looking_at_another_head_does_not_end_measuring(
     desk.wish(SelectHead(1, 3))
     steps.gate.set()
     desk.qtbot.waitUntil(lambda: desk.reading.focus.head == 3, timeout=20_000)
-    assert desk.state.measuring
     desk.settle()
+    shown = next(state for state in desk.states if state.reading and state.reading.focus.head == 3)
+    assert shown.measuring  # the other heads may be done before anybody looks
     assert desk.state.effects is not None
     assert desk.state.effects.effects.is_whole
     assert steps.n_steps == 10  # the one that was given up, once more
