@@ -80,7 +80,8 @@ class StripLayer:
         """Where a chip and its number are; a number may be a little wider than its chip."""
         left = 0 if face.look.joins_previous else self._fonts.gap // 2
         right = 0 if face.look.joins_next else self._fonts.gap // 2
-        height = self._fonts.lane + self._fonts.chip
+        beyond = ceil(self._flashed_line.widthF() / 2)  # half of a line at a chip's lower edge
+        height = self._fonts.lane + self._fonts.chip + beyond
         return QRectF(face.x - left, face.top, left + face.label.width + right, height)
 
     def _draw(self, painter: QPainter, face: Face) -> None:

@@ -222,6 +222,22 @@ def test_recomputed_chips_flash_and_calm_down(qtbot: QtBot, strip: TokenStrip) -
     assert ground(strip, 4) == LIGHT.raised
 
 
+@pytest.mark.parametrize("theme", THEMES.values(), ids=lambda theme: theme.name)
+def test_a_flash_leaves_nothing_behind(qtbot: QtBot, strip: TokenStrip, theme: Theme) -> None:
+    """Not even half a pixel of the line under a chip, nor where a chip has gone."""
+    strip.set_theme(theme)
+    show(strip, WORDS[:3])
+    short = strip.viewport().grab().toImage()
+    show(strip, WORDS)
+    whole = strip.viewport().grab().toImage()
+    strip.set_recomputed(0, 6)
+    assert strip.viewport().grab().toImage() != whole
+    qtbot.waitUntil(lambda: not strip.is_flashing(), timeout=2_000)
+    assert strip.viewport().grab().toImage() == whole
+    show(strip, WORDS[:3])
+    assert strip.viewport().grab().toImage() == short
+
+
 def test_reduced_motion_does_not_flash(strip: TokenStrip) -> None:
     """Also when it is switched off in the middle of a flash."""
     show(strip, WORDS)
