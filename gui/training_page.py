@@ -44,7 +44,8 @@ class TrainingPage(QWidget):
         self.pause_button = QPushButton("&Pause")
         self.stop_button = QPushButton("S&top")
         self.model = QComboBox()
-        self.model.setAccessibleName("Which model to keep")
+        self.model.setAccessibleName("Which model to keep: the last, or the best on held-out text")
+        self.model.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
         self.name = QLineEdit()
         self.name.setAccessibleName("Name of the model")
         self.name.setPlaceholderText("Name of the model")
@@ -123,6 +124,7 @@ class TrainingPage(QWidget):
         if is_other:
             self.note.say("")
             self.name.setText(_suggested(run))
+            self.name.setCursorPosition(0)
         state, about = state_words(run), about_words(run)
         self.state.say(state)
         self.state.setAccessibleDescription(state)
@@ -212,5 +214,4 @@ def _suggested(run: TrainingRun) -> str:
 def _model_words(name: str, folder: Path) -> str:
     """One of a training's models: which it is."""
     step = model_facts(folder).get("step")
-    where = f" (step {step:,})" if isinstance(step, int) else ""
-    return f"{'best on the held-out text' if name == 'best' else name}{where}"
+    return f"{name}, step {step:,}" if isinstance(step, int) else name

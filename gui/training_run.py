@@ -1,6 +1,7 @@
 """One training or recorded run: how it stands, what is known of it, and what can be done."""
 
 import math
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -242,7 +243,8 @@ class TrainingRun(QObject):
             else:
                 self.sentence = ""
         if self.phase == "failed":
-            self._keep_failure(self.sentence)
+            with suppress(OSError):  # a full disk may be why; the sentence is shown all the same
+                self._keep_failure(self.sentence)
         self.changed.emit()
         self.ended.emit(self.sentence)
 
