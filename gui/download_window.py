@@ -37,6 +37,7 @@ from gui.library_table import TABLE_STYLE, byte_text
 from gui.messages import Messages
 from gui.pace import Pace, duration_text
 from gui.recent_models import plain
+from gui.widgets.plain_label import plain_label, say
 
 _BAR = 1000  # steps of the progress bar, which cannot count as many bytes as a model has
 _STATUS_LINES = 3
@@ -90,13 +91,13 @@ class DownloadWindow(QDialog):
         self.commit.setAccessibleName("Commit")
         self.commit.setPlaceholderText("The commit that the revision is now; it stays pinned")
         self.files = self._make_table()
-        self.summary = _label("What is to be fetched")
+        self.summary = plain_label("What is to be fetched")
         self.progress = QProgressBar()
         self.progress.setRange(0, _BAR)
         self.progress.setTextVisible(False)
         self.progress.setAccessibleName("Progress of the download")
-        self.figures = _label("How fast it comes")
-        self.status = _label("State of the download")
+        self.figures = plain_label("How fast it comes")
+        self.status = plain_label("State of the download")
         self.download_button = QPushButton("&Download")
         self.stop_button = QPushButton("&Stop")
         self.open_button = QPushButton("&Open the model")
@@ -219,7 +220,7 @@ class DownloadWindow(QDialog):
         defaults = {"offered": self.download_button, "fetched": self.open_button}
         defaults.get(phase, self.look_up_button).setDefault(True)
         if sentence:
-            _say(self.status, sentence)
+            say(self.status, sentence)
 
     def _forget(self) -> None:
         """What was offered is not what is written now."""
@@ -230,8 +231,8 @@ class DownloadWindow(QDialog):
         self.model.clear()
         self.commit.clear()
         self.files.setRowCount(0)
-        _say(self.summary, "")
-        _say(self.figures, "")
+        say(self.summary, "")
+        say(self.figures, "")
         self._enter("asking", _ASKING)
 
     # Looking up
@@ -277,7 +278,7 @@ class DownloadWindow(QDialog):
         free = free_bytes(self._root)
         n = len(choice.files)
         room = "" if free is None else f"; {byte_text(free)} are free on its disk"
-        _say(
+        say(
             self.summary,
             plain(
                 f"{n} {'file' if n == 1 else 'files'}, {byte_text(choice.n_bytes)}; they go to "
@@ -308,8 +309,8 @@ class DownloadWindow(QDialog):
         left = self._pace.seconds_left(progress.n_total - progress.n_done)
         if left is not None:
             parts.append(f"{duration_text(left)} left")
-        _say(self.figures, " · ".join(parts))
-        _say(self.status, plain(f"Fetching {progress.file} …"))
+        say(self.figures, " · ".join(parts))
+        say(self.status, plain(f"Fetching {progress.file} …"))
 
     def _show_done(self, n_done: int, n_total: int) -> str:
         """Draw how much is here; returns the same in words."""
@@ -317,7 +318,7 @@ class DownloadWindow(QDialog):
         self.progress.setRange(0, _BAR)
         self.progress.setValue(_BAR * n_done // n_total if n_total else _BAR)
         text = f"{byte_text(n_done)} of {byte_text(n_total)}"
-        _say(self.figures, text if n_done else "")
+        say(self.figures, text if n_done else "")
         return text
 
     def stop(self) -> None:
@@ -362,18 +363,3 @@ class DownloadWindow(QDialog):
         if self._path is not None:
             self.accept()
             self.chosen.emit(self._path)
-
-
-def _label(name: str) -> QLabel:
-    label = QLabel()
-    label.setTextFormat(Qt.TextFormat.PlainText)
-    label.setWordWrap(True)
-    label.setAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop)
-    label.setAccessibleName(name)
-    return label
-
-
-def _say(label: QLabel, text: str) -> None:
-    """Show a text and have it read out."""
-    label.setText(text)
-    label.setAccessibleDescription(text)

@@ -11,7 +11,6 @@ from PySide6.QtWidgets import (
     QDialog,
     QHBoxLayout,
     QHeaderView,
-    QLabel,
     QLineEdit,
     QMenu,
     QProgressBar,
@@ -30,6 +29,7 @@ from gui.library_search import LibrarySearch
 from gui.library_table import FOUND_ROLE, TABLE_STYLE, LibraryFilter, LibraryTable, Memory
 from gui.recent_models import plain
 from gui.settings import Settings
+from gui.widgets.plain_label import plain_label, say
 
 _SETTING = "library_folders"
 _DETAIL_LINES = 3
@@ -87,14 +87,14 @@ class LibraryWindow(QDialog):
         self.filter.setClearButtonEnabled(True)
         self.only_readable = QCheckBox("Only what can be &opened")
         self.table = self._make_table()
-        self.status = _label("State of the search")
+        self.status = plain_label("State of the search")
         self.progress = QProgressBar()
         self.progress.setAccessibleName("Progress of the search")
         self.progress.setTextVisible(False)
         self.path = QLineEdit(readOnly=True)
         self.path.setAccessibleName("Path of the selected model")
         self.path.setPlaceholderText("Path of the selected model")
-        self.details = _label("Whether the selected model can be opened")
+        self.details = plain_label("Whether the selected model can be opened")
         self.open_button = QPushButton("Open")
         self.file_button = QPushButton("Open &file…")
         self.folder_button = QPushButton("Open fol&der…")
@@ -192,7 +192,7 @@ class LibraryWindow(QDialog):
         added = [added_place(Path(folder)) for folder in self.folders]
         self.progress.show()
         self.progress.setRange(0, 0)
-        _say(self.status, "Looking for models …")
+        say(self.status, "Looking for models …")
         self._search.start([*added, *self._places()])
 
     def showEvent(self, event: QShowEvent) -> None:
@@ -232,7 +232,7 @@ class LibraryWindow(QDialog):
     def _on_looking(self, looking: Looking) -> None:
         self.progress.setRange(0, looking.n_places)
         self.progress.setValue(looking.n_done)
-        _say(self.status, f"Looking in {plain(looking.place)} … {self._counted()} so far.")
+        say(self.status, f"Looking in {plain(looking.place)} … {self._counted()} so far.")
 
     def _on_end(self) -> None:
         self.progress.hide()
@@ -240,7 +240,7 @@ class LibraryWindow(QDialog):
         state = f"{self._counted()}, {n_readable} can be opened."
         if not self._table.rows:
             state = "No models were found; open a file or a folder, or add a folder to look in."
-        _say(self.status, " ".join([state, *map(plain, self._notes)]))
+        say(self.status, " ".join([state, *map(plain, self._notes)]))
         if not self.table.currentIndex().isValid():
             self.table.selectRow(0)
 
@@ -276,7 +276,7 @@ class LibraryWindow(QDialog):
         self._wanted = found.path if found else self._wanted
         self.path.setText(plain(found.path) if found else "")
         self.path.setCursorPosition(0)
-        _say(self.details, plain(self._table.memory.sentences(found)) if found else "")
+        say(self.details, plain(self._table.memory.sentences(found)) if found else "")
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """From the filter, the arrow keys lead into the table."""
@@ -325,18 +325,3 @@ class LibraryWindow(QDialog):
         if isinstance(old, QObject):
             old.deleteLater()
         self.remove_button.setEnabled(bool(self.folders))
-
-
-def _label(name: str) -> QLabel:
-    label = QLabel()
-    label.setTextFormat(Qt.TextFormat.PlainText)
-    label.setWordWrap(True)
-    label.setAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop)
-    label.setAccessibleName(name)
-    return label
-
-
-def _say(label: QLabel, text: str) -> None:
-    """Show a text and have it read out."""
-    label.setText(text)
-    label.setAccessibleDescription(text)
