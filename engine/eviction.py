@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.errors import ConfigError
+from engine.loss import mean_loss
 
 Floats = NDArray[np.float32]
 Policy = Literal["window", "first + window", "most attended"]
@@ -113,13 +114,9 @@ class Eviction:
     @property
     def mean(self) -> float:
         """Nats per token under the budget, over all but the first."""
-        return _mean(self.loss)
+        return mean_loss(self.loss)
 
     @property
     def full_mean(self) -> float:
         """The same with all keys."""
-        return _mean(self.full_loss)
-
-
-def _mean(loss: Floats) -> float:
-    return float(loss[1:].mean(dtype=np.float64)) if len(loss) > 1 else float("nan")
+        return mean_loss(self.full_loss)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from engine.conditions import Mask
 from engine.config import Positions
+from engine.loss import mean_loss
 
 Floats = NDArray[np.float32]
 
@@ -33,7 +34,7 @@ class Trial:
     @property
     def mean_loss(self) -> float:
         """Nats per token, the first left out."""
-        return float(np.nanmean(self.loss)) if len(self.loss) > 1 else float("nan")
+        return mean_loss(self.loss)
 
     @property
     def answer_weight(self) -> float:
@@ -85,12 +86,12 @@ class SchemeReading:
     @property
     def mean_loss(self) -> float:
         """Nats per token, the first left out."""
-        return float(np.nanmean(self.loss)) if len(self.loss) > 1 else float("nan")
+        return mean_loss(self.loss)
 
     @property
     def changed_mean_loss(self) -> float:
         """The same of the changed text."""
-        return float(np.nanmean(self.changed_loss)) if len(self.loss) > 1 else float("nan")
+        return mean_loss(self.changed_loss)
 
 
 @dataclass(frozen=True, eq=False)

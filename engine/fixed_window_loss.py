@@ -5,6 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.loss import mean_loss
+
 
 @dataclass(frozen=True, eq=False)
 class FixedWindowLoss:
@@ -19,4 +21,4 @@ class FixedWindowLoss:
     @property
     def mean(self) -> float:
         """Nats per token over all but the first."""
-        return float(self.loss[1:].mean(dtype=np.float64)) if len(self.loss) > 1 else float("nan")
+        return mean_loss(self.loss)

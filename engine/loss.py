@@ -21,6 +21,11 @@ Doubles = NDArray[np.float64]
 NATS_PER_BIT = log(2)
 
 
+def mean_loss(loss: Floats) -> float:
+    """Nats per token of losses [S], all but the first, which is none; NaN without another."""
+    return float(loss[1:].mean(dtype=np.float64)) if len(loss) > 1 else float("nan")
+
+
 def bits(nats: Floats) -> Doubles:
     """The same losses in bits [S]."""
     return np.asarray(nats, np.float64) / NATS_PER_BIT

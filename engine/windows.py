@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from engine.conditions import Conditions
 from engine.config import ModelConfig
+from engine.loss import mean_loss
 
 Floats = NDArray[np.float32]
 
@@ -34,7 +35,7 @@ class UnderMask:
     @property
     def mean(self) -> float:
         """Nats per token over all but the first; NaN without one."""
-        return float(self.loss[1:].mean(dtype=np.float64)) if len(self.loss) > 1 else float("nan")
+        return mean_loss(self.loss)
 
 
 @dataclass(frozen=True, eq=False)
