@@ -1,6 +1,5 @@
 """What positions are for: one text through five models that differ in nothing else."""
 
-from collections.abc import Callable
 from typing import ClassVar
 
 import numpy as np
@@ -39,7 +38,7 @@ from gui.widgets.wrapping_label import WrappingLabel
 from gui.wishes import ChangeExperiment, EditText, WantSchemes
 
 WAITING = "All five models are reading the text."
-SCHEMES = ("learned", "sinusoidal", "rotary", "alibi", "none")
+SCHEMES = tuple(name.removeprefix("positions-") for name in SCHEME_MODELS)
 _TITLES = {"alibi": "ALiBi"}
 _CHANGES = {
     "As it is": "The text as it is.",
@@ -70,10 +69,10 @@ class SchemesPanel(AskingPanel):
     def __init__(self) -> None:
         super().__init__()
         self.changes, self.pages = QButtonGroup(self), QButtonGroup(self)
-        self.seed = _field("shuffle seed", 1, 9999, self._check_seed)
-        self.shift = _field("first position", 0, _CONTEXT - 1, self._check_shift)
-        self.layer_field = _field("layer", 0, _LAYERS - 1, self._check_layer)
-        self.head_field = _field("head", 0, _HEADS - 1, self._check_head)
+        self.seed = _field("shuffle seed", 1, 9999)
+        self.shift = _field("first position", 0, _CONTEXT - 1)
+        self.layer_field = _field("layer", 0, _LAYERS - 1)
+        self.head_field = _field("head", 0, _HEADS - 1)
         self.long = QPushButton("Long passage")
         self.long.setToolTip(
             "Put a held-out passage into the prompt that is longer than the models were trained on."
@@ -199,18 +198,6 @@ class SchemesPanel(AskingPanel):
         seed = int(self.seed.value) if index == 1 else 0
         shift = int(self.shift.value) if index == 2 else 0
         self.wish(ChangeExperiment({"change": Change(shuffle_seed=seed, shift=shift)}))
-
-    def _check_seed(self, value: Number) -> None:
-        _check("shuffle seed", value, 1, 9999)
-
-    def _check_shift(self, value: Number) -> None:
-        _check("first position", value, 0, _CONTEXT - 1)
-
-    def _check_layer(self, value: Number) -> None:
-        _check("layer", value, 0, _LAYERS - 1)
-
-    def _check_head(self, value: Number) -> None:
-        _check("head", value, 0, _HEADS - 1)
 
     def _complain(self) -> None:
         self.complaint.say(next((each.complaint for each in self._fields if each.complaint), ""))
@@ -420,18 +407,17 @@ def _small(value: float) -> str:
     return f"{value:.3f}" if value >= 0.0005 else f"{value:.0e}"
 
 
-def _field(name: str, least: int, most: int, check: Callable[[Number], object]) -> NumberField:
+def _field(name: str, least: int, most: int) -> NumberField:
+    def check(value: Number) -> None:
+        if not least <= value <= most:
+            raise ConfigError(f"{name} = {value} is not possible; use {least} to {most}.")
+
     kind = NumberKind(name=name, least=least, most=most, step=1, use=f"use {least} to {most}")
     field = NumberField(kind, check)
     field.setToolTip(name.capitalize())
     if name == "first position":
         field.show_value(_FIRST_SHIFT)
     return field
-
-
-def _check(name: str, value: Number, least: int, most: int) -> None:
-    if not least <= value <= most:
-        raise ConfigError(f"{name} = {value} is not possible; use {least} to {most}.")
 
 
 def order_words(readings: SchemeReadings) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ import resources
 from engine.experiments import Change, LeakTrials, SchemeReadings
 from engine.small_models import SmallModels
 from gui.experimenting import LEAK_MODELS, SCHEME_MODELS
+from gui.panels import schemes
 from gui.panels.leak import LeakPanel
 from gui.panels.schemes import SCHEMES, SchemesPanel
 from gui.widgets.scheme_charts import smoothed
@@ -172,6 +173,14 @@ def test_moving_the_text_on_is_seen_only_where_positions_are_absolute(whole: Who
         assert (each.probability_change > 1e-3) == is_absolute, each.positions
 
 
+def test_the_fields_end_where_the_bundled_models_do() -> None:
+    """The panel knows their sizes before it has opened them."""
+    models = SmallModels([resources.model_folder(name) for name in SCHEME_MODELS])
+    config = models.config
+    sizes = config.max_seq_len, config.n_layer, config.n_head
+    assert sizes == (schemes._CONTEXT, schemes._LAYERS, schemes._HEADS)
+
+
 def test_another_head_is_looked_at_by_its_numbers(whole: WholeWindow) -> None:
     panel, before = schemes_of(whole)
     panel.layer_field.setFocus()
@@ -252,8 +261,8 @@ def test_what_is_exported_says_whose_numbers_they_are(whole: WholeWindow) -> Non
     tokens, rows = leak.numbers(leak.drawn)
     assert list(rows.columns["nats_per_token"]) == [each.mean_loss for each in trials.trials]
     assert list(tokens.columns["token"]) == [token.decode() for token in trials.tokens]
-    schemes, _readings = schemes_of(whole)
-    assert schemes.drawn is not None
-    facts = schemes.more_facts(schemes.drawn)
+    panel, _readings = schemes_of(whole)
+    assert panel.drawn is not None
+    facts = panel.more_facts(panel.drawn)
     assert (facts["shuffle_seed"], facts["first_position"]) == (1, 0)
     assert "positions-none" in str(facts["small_models"])
