@@ -12,8 +12,8 @@ from engine.cancelling import Cancelled, never
 from engine.conditions import Conditions
 from engine.errors import EngineError
 from engine.formats import Consequence
-from engine.library.memory import available_bytes
 from engine.loading import load
+from engine.memory import available_bytes
 from engine.model import Transformer
 from engine.reading import ModelInfo
 from engine.session import Session

@@ -2,7 +2,7 @@
 
 from engine.config import QUERY_BLOCK, ModelConfig
 from engine.errors import EngineError
-from engine.library.memory import available_bytes
+from engine.memory import available_bytes
 
 _FLOAT = 4
 _SQUARES = 4  # of a block's scores at once: fresh, bent or lowered, masked, softmax's

@@ -1,11 +1,11 @@
 """The composition root: builds everything once, in the order that keeps the window alive.
 
-First paint, then the panels, then the engine's thread imports torch and opens the model, then
-pyqtgraph for the curves. Nothing here runs at import.
+First paint, then the engine's thread imports torch and opens the model, while the panels that
+are seen are made; after the first answer the other panels, then pyqtgraph for the curves. Nothing
+here runs at import.
 """
 
 import gc
-import importlib
 import os
 import signal
 import sys
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from gui.exporting import Exporting
     from gui.model_doors import ModelDoors
     from gui.panels.base import Panel
+    from gui.panels.table import PanelRow
     from gui.state import State, Store
     from gui.training_lab import TrainingLab
 
@@ -64,6 +65,7 @@ class App:
         self._remembered = ""  # the path of the model that was remembered last
         self._bundled: Path | None = None  # what to open if the first model cannot be
         self._is_furnished = False
+        self._unmade: dict[str, PanelRow] = {}  # panels that nobody has seen yet
         self._furnishing = self._pieces()
         self._is_settled = False
         self._is_closed = False
@@ -83,9 +85,8 @@ class App:
             return
 
     def _pieces(self) -> Generator[None, None, None]:
-        """Start the engine first, import numpy and the panels, build them, connect everything."""
-        import pkgutil  # noqa: PLC0415 - all this after the first paint
-
+        """Start the engine first, make the panels that will be seen, connect everything."""
+        # All this after the first paint.
         from gui.controller import Controller  # noqa: PLC0415
         from gui.state import Store  # noqa: PLC0415
         from gui.wishes import OpenModel  # noqa: PLC0415
@@ -100,29 +101,37 @@ class App:
         folders = resources.model_folders()
         self.controller.fulfil(OpenModel(self._first_model(folders)))
         yield
-        for package in ("gui.widgets", "gui.panels"):
-            for module in pkgutil.iter_modules(importlib.import_module(package).__path__):
-                importlib.import_module(f"{package}.{module.name}")
-                yield
-        from gui.commands import COMMANDS  # noqa: PLC0415
         from gui.panels.table import PANELS  # noqa: PLC0415
-        from gui.view import resolve  # noqa: PLC0415
 
         panels = []
-        for make, place in PANELS:
-            panels.append((make(), place))
-            panels[-1][0].setParent(self.window)  # goes with it, should it close before the end
-            yield
-        self.window.furnish(panels, COMMANDS, [(folder.name, folder) for folder in folders])
+        for row in PANELS:
+            if row.is_in_front:
+                panels.append(row.make())
+                panels[-1].setParent(self.window)  # goes with it, should it close before the end
+                yield
+            else:
+                self._unmade[row.name] = row
+        from gui.commands import COMMANDS  # noqa: PLC0415
+        from gui.view import resolve  # noqa: PLC0415
+
+        yield
+        models = [(folder.name, folder) for folder in folders]
+        self.window.furnish(PANELS, panels, COMMANDS, models)
         self.window.restore_layout(None, self._settings.read("layout"))
         yield
         self.window.wished.connect(self.controller.fulfil)
         self.window.command_wanted.connect(self._do)
         self.window.export_wanted.connect(self._export)
+        self.window.panel_wanted.connect(self._make_panel)
         self.store.changed.connect(self._on_change)
         self.window.show_view(resolve(self.store.state))
         self._is_furnished = True
         self._rest()
+
+    def _make_panel(self, name: str) -> None:
+        row = self._unmade.pop(name, None)
+        if row is not None and not self._is_closed:
+            self.window.add_panel(row.make())
 
     def _first_state(self) -> "State":
         from engine.formats import FormatChoice  # noqa: PLC0415
@@ -271,10 +280,14 @@ class App:
             self._rest()
 
     def _rest(self) -> None:
-        """See to what waits until the panels and the first answer are there."""
+        """See to what waits until the first answer is shown."""
         from gui import graphs  # noqa: PLC0415
 
         if not (self._is_settled and self._is_furnished) or self._is_closed:
+            return
+        if self._unmade:
+            self._make_panel(next(iter(self._unmade)))
+            QTimer.singleShot(0, self._rest)
             return
         graphs.start_import()
         self._remember_model()

@@ -602,7 +602,7 @@ COMMANDS: tuple[Command, ...] = (
             panel.help,
             _panel_keys(number),
         )
-        for number, (panel, _place) in enumerate(PANELS, start=1)
+        for number, panel in enumerate(PANELS, start=1)
     ),
     Command("shortcuts", "Help", "Keyboard shortcuts", "List all commands and keys.", ("F1",)),
     Command("about", "Help", "About Attention Scope", "Version, model and licences."),

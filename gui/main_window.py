@@ -4,11 +4,12 @@ This module imports Qt and nothing heavier, so that the first paint waits for no
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QByteArray, QSize, Qt, Signal
+from PySide6.QtCore import QByteArray, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QAction, QCloseEvent, QKeySequence, QPaintEvent
 from PySide6.QtWidgets import (
     QApplication,
@@ -34,6 +35,7 @@ from gui.widgets.fitting_label import FittingLabel
 if TYPE_CHECKING:
     from gui.commands import Command
     from gui.panels.base import Panel
+    from gui.panels.table import PanelRow
     from gui.state import State
     from gui.view import View
 
@@ -58,6 +60,7 @@ class MainWindow(QMainWindow):
     painted = Signal()  # for the first time
     wished = Signal(object)
     command_wanted = Signal(str)  # a command that has no wish: the window's or the app's own
+    panel_wanted = Signal(str)  # one that is not made yet would be seen
     export_wanted = Signal(object)  # a panel
     closing = Signal()
 
@@ -67,10 +70,12 @@ class MainWindow(QMainWindow):
         self.resize(QSize(1280, 720))
         self._theme: Theme | None = None
         self._has_painted = False
-        self._panels: list[Panel] = []
+        self._panels: dict[str, Panel] = {}  # those that are made
+        self._empty: dict[str, QWidget] = {}  # what takes the place of the others
         self._docks: dict[str, QDockWidget] = {}
         self._actions: list[tuple[Command, QAction]] = []
         self._looks: dict[str, tuple[bool, bool]] = {}  # checked, enabled: by command
+        self._behind: set[str] = set()  # panels whose docks are behind others
         self._view: View | None = None
         self._usual_layout = QByteArray()
         self._around = QByteArray()  # the layout to come back to while the center is alone
@@ -119,43 +124,90 @@ class MainWindow(QMainWindow):
 
     def furnish(
         self,
-        panels: Sequence[tuple["Panel", str]],
+        rows: Sequence["PanelRow"],
+        panels: Sequence["Panel"],
         commands: Sequence["Command"],
         models: Sequence[tuple[str, Path]],
     ) -> None:
-        """Put the panels into their places and make menus and toolbar from the commands.
+        """Put panels into the places of their rows and make menus and toolbar from the commands.
 
         A place is "center", whose panels are tabs, or an edge and how the panel joins the one
         before it there: "tab", "beside" or "below". "bare" panels have no title, which leaves more
-        room for pictures; "low tab" is a tab in a low window and below in a tall one.
+        room for pictures; "low tab" is a tab in a low window and below in a tall one. A panel that
+        is not given yet has its place all the same, for `add_panel`.
         """
         self._make_actions(commands)
         self._fill_models(models)
         self.statusBar().addWidget(self._status, 1)
         self.statusBar().setSizeGripEnabled(False)
+        made = {panel.name: panel for panel in panels}
         last: dict[str, QDockWidget] = {}
-        for panel, place in panels:
-            panel.wished.connect(self.wished)
-            panel.export_wanted.connect(lambda panel=panel: self.export_wanted.emit(panel))
-            self._panels.append(panel)
-            edge, *how = place.split()
+        for row in rows:
+            widget = self._empty[row.name] = QWidget(self)
+            edge, *how = row.place.split()
             if edge == "center":
-                self._centered.addTab(panel, panel.tab or panel.title)
-                continue
-            dock = self._make_dock(panel)
-            if "bare" in how:
-                dock.setTitleBarWidget(QWidget(dock))
-            self._join(dock, last.get(edge), edge, how)
-            last[edge] = dock
+                self._centered.addTab(widget, row.short_title)
+            else:
+                dock = self._make_dock(row, widget)
+                if "bare" in how:
+                    dock.setTitleBarWidget(QWidget(dock))
+                self._join(dock, last.get(edge), edge, how)
+                last[edge] = dock
+            if row.name in made:
+                self.add_panel(made[row.name])
         self._center.replaceWidget(self._welcome, self._centered)
         self._welcome.hide()
         self._centered.show()
-        self._raise_first_tabs(panels)
+        self._raise_first_tabs(rows)
         app = QApplication.instance()
         if isinstance(app, QApplication):
             app.focusChanged.connect(self._note_panel_in_use)
+        self._centered.currentChanged.connect(self._note_center)
         self._share_room()
         self._usual_layout = self.saveState(_LAYOUT_VERSION)
+
+    def add_panel(self, panel: "Panel") -> None:
+        """Put a panel into the place that `furnish` kept for it; it draws what the others show."""
+        panel.wished.connect(self.wished)
+        panel.export_wanted.connect(lambda: self.export_wanted.emit(panel))
+        self._panels[panel.name] = panel
+        empty = self._empty.pop(panel.name)
+        dock = self._docks.get(panel.name)
+        if dock is not None:
+            dock.setWidget(panel)
+            dock.visibilityChanged.connect(panel.set_in_front)
+            panel.set_in_front(panel.name not in self._behind)
+        else:
+            index = self._centered.indexOf(empty)
+            self._centered.insertTab(index, panel, self._centered.tabText(index))
+            if self._centered.currentWidget() is empty:
+                self._centered.setCurrentIndex(index)
+            self._centered.removeTab(index + 1)
+        empty.deleteLater()
+        if self._view is not None:
+            panel.show_view(self._view)
+
+    def _note_front(self, name: str, is_in_front: bool) -> None:  # noqa: FBT001 - a dock's signal
+        if is_in_front:
+            self._behind.discard(name)
+            self._want(name)
+        else:
+            self._behind.add(name)
+
+    def _note_center(self, index: int) -> None:
+        current = self._centered.widget(index)
+        for name, empty in self._empty.items():
+            if empty is current:
+                self._want(name)
+                return
+
+    def _want(self, name: str) -> None:
+        def tell() -> None:
+            if name in self._empty:
+                self.panel_wanted.emit(name)
+
+        if name in self._empty:
+            QTimer.singleShot(0, self, tell)  # Qt is busy with showing the place
 
     def _share_room(self) -> None:
         """Most of the window for the pictures of heads."""
@@ -183,12 +235,12 @@ class MainWindow(QMainWindow):
     def _em(self) -> int:
         return self.fontInfo().pixelSize()
 
-    def _make_dock(self, panel: "Panel") -> QDockWidget:
-        dock = QDockWidget(panel.tab or panel.title)
-        dock.setObjectName(f"dock_{panel.name}")
-        dock.setWidget(panel)
-        dock.visibilityChanged.connect(panel.set_in_front)
-        self._docks[panel.name] = dock
+    def _make_dock(self, row: "PanelRow", widget: QWidget) -> QDockWidget:
+        dock = QDockWidget(row.short_title)
+        dock.setObjectName(f"dock_{row.name}")
+        dock.setWidget(widget)
+        dock.visibilityChanged.connect(partial(self._note_front, row.name))
+        self._docks[row.name] = dock
         return dock
 
     def _join(
@@ -204,11 +256,11 @@ class MainWindow(QMainWindow):
             orientation = Qt.Orientation.Vertical if is_below else Qt.Orientation.Horizontal
             self.addDockWidget(_AREAS[edge], dock, orientation)
 
-    def _raise_first_tabs(self, panels: Sequence[tuple["Panel", str]]) -> None:
-        for (panel, place), (_next, next_place) in pairwise(panels):
-            is_first = next_place.endswith("tab") and not place.endswith("tab")
-            if is_first and not next_place.startswith("center"):
-                self._docks[panel.name].raise_()
+    def _raise_first_tabs(self, rows: Sequence["PanelRow"]) -> None:
+        for row, following in pairwise(rows):
+            is_first = row.is_in_front and not following.is_in_front
+            if is_first and not following.place.startswith("center"):
+                self._docks[row.name].raise_()
 
     def _make_actions(self, commands: Sequence["Command"]) -> None:
         menus: dict[str, QMenu] = {}
@@ -285,7 +337,7 @@ class MainWindow(QMainWindow):
         self._status.set_wordings(view.status)
         if view.reading is not None:
             self._models.setText(f"Model: {view.reading.info.name}")
-        for panel in self._panels:
+        for panel in self._panels.values():
             panel.show_view(view)
 
     def _show_actions(self, state: "State") -> None:
@@ -319,7 +371,9 @@ class MainWindow(QMainWindow):
 
     def go_to_panel(self, name: str) -> None:
         """Show a panel, in front of those that share its place, and give it the keyboard."""
-        panel = next(panel for panel in self._panels if panel.name == name)
+        if name in self._empty:
+            self.panel_wanted.emit(name)
+        panel = self._panels[name]
         self._panel_in_use = panel
         if name in self._docks:
             if self._docks[name].isHidden():
@@ -340,10 +394,11 @@ class MainWindow(QMainWindow):
         panel = self._panel_in_use
         if panel is not None and panel.is_seen:
             return panel
-        return next((each for each in self._panels if each is self._centered.currentWidget()), None)
+        current = self._centered.currentWidget()
+        return next((each for each in self._panels.values() if each is current), None)
 
     def _note_panel_in_use(self, _before: QWidget | None, now: QWidget | None) -> None:
-        for panel in self._panels:
+        for panel in self._panels.values():
             if now is not None and (panel is now or panel.isAncestorOf(now)):
                 self._panel_in_use = panel
 

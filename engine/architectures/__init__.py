@@ -30,8 +30,8 @@ from engine.checkpoints.raw import RawCheckpoint
 from engine.config import ModelConfig
 from engine.errors import CheckpointError, ConfigError
 from engine.formats import FLOAT32, WEIGHT_BYTES, FormatChoice, Held
-from engine.library.memory import available_bytes
 from engine.matrices import Read, decide, prepare
+from engine.memory import available_bytes
 from engine.model import Transformer
 
 ARCHITECTURES: tuple[Architecture, ...] = (

@@ -7,10 +7,10 @@ holds what is found against what it finds.
 """
 
 from engine.library.found import Found, Looking, Note
-from engine.library.memory import available_bytes
 from engine.library.places import Place, added_place, standard_places
 from engine.library.searching import search
 from engine.library.stores import model_name
+from engine.memory import available_bytes
 
 __all__ = [
     "Found",

@@ -18,6 +18,7 @@ from PySide6.QtWidgets import QMenu, QWidget
 
 from engine.reading import Reading
 from gui.numbers import Table
+from gui.panels.table import ROWS
 from gui.stamp import Fact
 from gui.view import View
 from gui.wishes import Want, Wish
@@ -34,23 +35,21 @@ class Figure:
 class Panel(QWidget):
     """Draws a View and emits wishes; holds no state of its own beyond what it last drew.
 
-    Subclasses set `name` (settings, tests), `title` (on the window) and `help` (one sentence,
-    tooltip and accessible description), and implement `draw`. `draw` is only called while
-    the panel is visible, with `previous` None the first time; compare fields of the two views
-    with `is` and leave alone what did not change. What it shows as numbers, and which of them
-    are pointed at, it tells by `numbers` and `figures`.
+    Subclasses set `name`, which is that of their row in `gui.panels.table`, and implement `draw`.
+    `draw` is only called while the panel is visible, with `previous` None the first time; compare
+    fields of the two views with `is` and leave alone what did not change. What it shows as
+    numbers, and which of them are pointed at, it tells by `numbers` and `figures`.
     """
 
     name: ClassVar[str]
-    title: ClassVar[str]
-    tab: ClassVar[str] = ""  # a shorter title, for where panels share one place as tabs
-    help: ClassVar[str]
 
     wished = Signal(object)  # Wish
     export_wanted = Signal()
 
     def __init__(self) -> None:
         super().__init__()
+        row = ROWS[self.name]
+        self.title, self.help = row.title, row.help
         self.setObjectName(self.name)
         # On the theme's surface, and opaque: nothing below is painted when the panel is.
         self.setBackgroundRole(QPalette.ColorRole.Base)

@@ -53,11 +53,6 @@ class CachePanel(Panel):
     """A switch, three lines of figures, and three charts over the number of the pass."""
 
     name: ClassVar[str] = "cache"
-    title: ClassVar[str] = "KV cache"
-    tab: ClassVar[str] = "Cache"
-    help: ClassVar[str] = (
-        "What the KV cache holds in memory, and how much arithmetic it saves in each pass."
-    )
 
     def __init__(self) -> None:
         super().__init__()

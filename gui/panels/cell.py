@@ -31,13 +31,7 @@ class CellPanel(AskingPanel):
     """Shows the weight that is selected; asks for it only while it can be seen."""
 
     name: ClassVar[str] = "cell"
-    title: ClassVar[str] = "One cell"
-    tab: ClassVar[str] = "Cell"
     wants = WantCell
-    help: ClassVar[str] = (
-        "How the selected weight comes about, from query and key to what its head adds to the "
-        "residual; click a weight in the heatmap to open it."
-    )
 
     def __init__(self) -> None:
         super().__init__()

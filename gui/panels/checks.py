@@ -36,8 +36,6 @@ class ChecksPanel(Panel):
     """Five answers with a shape, words and a figure each; in two columns where it is low."""
 
     name: ClassVar[str] = "checks"
-    title: ClassVar[str] = "Checks"
-    help: ClassVar[str] = "What must hold for these numbers, measured on the tensors shown."
 
     def __init__(self) -> None:
         super().__init__()

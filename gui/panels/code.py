@@ -31,12 +31,7 @@ class CodePanel(AskingPanel):
     """Shows text that was read from the engine's files, never a copy of it."""
 
     name: ClassVar[str] = "code"
-    title: ClassVar[str] = "Code"
     wants = WantCode
-    help: ClassVar[str] = (
-        "The four lines of the engine that computed the selected row, with the shapes that went "
-        "through them, and the same from torch's fused kernel."
-    )
 
     def __init__(self) -> None:
         super().__init__()

@@ -58,12 +58,7 @@ class ComparePanel(AskingPanel):
     """A, B and B − A on one axis of slots; asks for the second run while it is seen."""
 
     name: ClassVar[str] = "compare"
-    title: ClassVar[str] = "Compare"
     wants = WantComparison
-    help: ClassVar[str] = (
-        "The selected head in two runs side by side: B has another text, another mask or another "
-        "model than A, which is the run on screen."
-    )
 
     def __init__(self) -> None:
         super().__init__()

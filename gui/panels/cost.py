@@ -70,11 +70,6 @@ class CostPanel(Panel):
     """A field and a button for the sweep, three pictures on logarithmic axes, and a table."""
 
     name: ClassVar[str] = "cost"
-    title: ClassVar[str] = "Cost lab"
-    help: ClassVar[str] = (
-        "What a pass costs by the length of the text, part by part: multiply-adds and bytes by "
-        "the formula, and the time that this machine takes."
-    )
 
     def __init__(self) -> None:
         super().__init__()

@@ -54,11 +54,6 @@ class DesignsPanel(Panel):
     """Curves over the length, a table that explains them, each layer, and a table of models."""
 
     name: ClassVar[str] = "designs"
-    title: ClassVar[str] = "Cache designs"
-    help: ClassVar[str] = (
-        "What the KV cache would hold of this text under other designs, what each layer holds, "
-        "and what well-known models hold."
-    )
 
     def __init__(self) -> None:
         super().__init__()

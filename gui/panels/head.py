@@ -39,10 +39,6 @@ class HeadPanel(Panel):
     """The selected head, with its scale and its drawing as choices."""
 
     name: ClassVar[str] = "head"
-    title: ClassVar[str] = "One head"
-    help: ClassVar[str] = (
-        "The weights of one head: each row is a query (who looks), each column a key (at whom)."
-    )
 
     def __init__(self) -> None:
         super().__init__()

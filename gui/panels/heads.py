@@ -44,12 +44,6 @@ class HeadsPanel(Panel):
     """Thumbnails of every head; sort and filter by role."""
 
     name: ClassVar[str] = "heads"
-    title: ClassVar[str] = "All heads"
-    tab: ClassVar[str] = "Heads"
-    help: ClassVar[str] = (
-        "Every head of every layer on one scale; each square has a row for each query and a "
-        "column for each key."
-    )
 
     def __init__(self) -> None:
         super().__init__()

@@ -68,13 +68,7 @@ class HeadsOffPanel(AskingPanel):
     """
 
     name: ClassVar[str] = "heads_off"
-    title: ClassVar[str] = "Heads off"
-    tab: ClassVar[str] = "Off"
     wants = WantIntact
-    help: ClassVar[str] = (
-        "Which heads are switched off and what that does to loss and prediction; and which head "
-        "moves the answer most."
-    )
 
     def __init__(self) -> None:
         super().__init__()

@@ -32,13 +32,7 @@ class LeakPanel(AskingPanel):
     """Two models × mask on and off: loss, continuation, and the head that reads the answer."""
 
     name: ClassVar[str] = "leak"
-    title: ClassVar[str] = "The leak"
-    tab: ClassVar[str] = "Leak"
     wants = WantLeak
-    help: ClassVar[str] = (
-        "Two small models that differ only in the mask they were trained with, on your text with "
-        "the mask on and off. The one trained without it reads the answer and cannot write."
-    )
 
     def __init__(self) -> None:
         super().__init__()

@@ -38,13 +38,7 @@ class LensPanel(AskingPanel):
     """A grid of depths × positions, and a line that proves its last row; asks while it is seen."""
 
     name: ClassVar[str] = "lens"
-    title: ClassVar[str] = "Logit lens"
-    tab: ClassVar[str] = "Lens"
     wants = WantLens
-    help: ClassVar[str] = (
-        "What the model would answer if it stopped after each layer: the residual there through "
-        "the final norm and the output matrix."
-    )
 
     def __init__(self) -> None:
         super().__init__()

@@ -37,10 +37,6 @@ class LossPanel(Panel):
     """A summary, a choice of order, and a row for each token."""
 
     name: ClassVar[str] = "loss"
-    title: ClassVar[str] = "Loss"
-    help: ClassVar[str] = (
-        "How surprised the model was by each token of the text: −ln of the probability it gave it."
-    )
 
     def __init__(self) -> None:
         super().__init__()

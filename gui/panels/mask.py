@@ -54,10 +54,6 @@ class MaskPanel(Panel):
     """
 
     name: ClassVar[str] = "mask"
-    title: ClassVar[str] = "Mask"
-    help: ClassVar[str] = (
-        "Which keys each query may see; a change runs the model again on the same text."
-    )
 
     def __init__(self) -> None:
         super().__init__()

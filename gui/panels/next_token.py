@@ -34,12 +34,6 @@ class NextTokenPanel(Panel):
     """The candidates for what follows the selected position, and how one of them is drawn."""
 
     name: ClassVar[str] = "next_token"
-    title: ClassVar[str] = "Next token"
-    tab: ClassVar[str] = "Next"
-    help: ClassVar[str] = (
-        "What could follow the selected position, over the whole vocabulary; "
-        "click a token to go on with it."
-    )
 
     def __init__(self) -> None:
         super().__init__()

@@ -28,10 +28,6 @@ class PromptPanel(Panel):
     """Shows state.text in the editor and the reading's tokens in the strip."""
 
     name: ClassVar[str] = "prompt"
-    title: ClassVar[str] = "Prompt"
-    help: ClassVar[str] = (
-        "Type a text; every keystroke runs the model from the first changed token on."
-    )
 
     def __init__(self) -> None:
         super().__init__()

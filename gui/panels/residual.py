@@ -50,13 +50,7 @@ class ResidualPanel(AskingPanel):
     """The residual stream and its additions at the selected position; asks while it is seen."""
 
     name: ClassVar[str] = "residual"
-    title: ClassVar[str] = "Where it goes"
-    tab: ClassVar[str] = "Residual"
     wants = WantResidual
-    help: ClassVar[str] = (
-        "The model's blocks from embedding to logits: what attention, each head and the MLP added "
-        "to the residual, and to one token's logit."
-    )
 
     def __init__(self) -> None:
         super().__init__()

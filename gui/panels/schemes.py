@@ -58,13 +58,7 @@ class SchemesPanel(AskingPanel):
     """Five schemes side by side: a head, losses, and how far the last token's residual moved."""
 
     name: ClassVar[str] = "schemes"
-    title: ClassVar[str] = "Position schemes"
-    tab: ClassVar[str] = "Positions"
     wants = WantSchemes
-    help: ClassVar[str] = (
-        "Your text through five small models that differ only in how they are told where a token "
-        "stands: as it is, with its tokens shuffled, or moved to later positions."
-    )
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,51 +1,203 @@
-"""The panels as rows: which there are and where each stands at first."""
+"""The panels as rows: which there are, where each stands at first, and what is said of it.
 
-from gui.panels.base import Panel
-from gui.panels.cache import CachePanel
-from gui.panels.cell import CellPanel
-from gui.panels.checks import ChecksPanel
-from gui.panels.code import CodePanel
-from gui.panels.compare import ComparePanel
-from gui.panels.cost import CostPanel
-from gui.panels.designs import DesignsPanel
-from gui.panels.formats import FormatsPanel
-from gui.panels.head import HeadPanel
-from gui.panels.heads import HeadsPanel
-from gui.panels.heads_off import HeadsOffPanel
-from gui.panels.leak import LeakPanel
-from gui.panels.lens import LensPanel
-from gui.panels.loss import LossPanel
-from gui.panels.mask import MaskPanel
-from gui.panels.next_token import NextTokenPanel
-from gui.panels.prompt import PromptPanel
-from gui.panels.residual import ResidualPanel
-from gui.panels.schemes import SchemesPanel
-from gui.panels.time import TimePanel
-from gui.panels.two_ways import TwoWaysPanel
-from gui.panels.windows import WindowsPanel
+Menus, tabs and docks are made from the rows; a panel's module is loaded when the panel is made.
+"""
 
-# Places are explained at `MainWindow.furnish`.
-PANELS: tuple[tuple[type[Panel], str], ...] = (
-    (PromptPanel, "top bare"),
-    (HeadsPanel, "left"),
-    (ResidualPanel, "left tab"),
-    (HeadPanel, "center"),
-    (NextTokenPanel, "right"),
-    (LossPanel, "right tab"),
-    (LensPanel, "right tab"),
-    (MaskPanel, "right tab"),
-    (HeadsOffPanel, "right tab"),
-    (CellPanel, "left tab"),
-    (FormatsPanel, "left tab"),
-    (CachePanel, "right low tab"),
-    (TimePanel, "bottom bare"),
-    (ChecksPanel, "bottom beside bare"),
-    (CodePanel, "left tab"),
-    (ComparePanel, "center tab"),
-    (LeakPanel, "center tab"),
-    (SchemesPanel, "center tab"),
-    (WindowsPanel, "center tab"),
-    (TwoWaysPanel, "center tab"),
-    (CostPanel, "center tab"),
-    (DesignsPanel, "center tab"),
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gui.panels.base import Panel
+
+
+@dataclass(frozen=True)
+class PanelRow:
+    """One panel: `cell` is the class CellPanel in the module `gui.panels.cell`."""
+
+    name: str  # in settings, of its module
+    place: str  # is explained at `MainWindow.furnish`
+    title: str
+    help: str  # one sentence
+    tab: str = ""  # a shorter title, for where panels share one place as tabs
+
+    @property
+    def short_title(self) -> str:
+        """What stands on its tab or dock."""
+        return self.tab or self.title
+
+    @property
+    def is_in_front(self) -> bool:
+        """Whether it is seen at first, not behind another's tab; a low tab depends."""
+        return not self.place.endswith("tab")
+
+    def make(self) -> "Panel":
+        """Load the panel's module and make the panel."""
+        module = import_module(f"gui.panels.{self.name}")
+        kind = self.name.title().replace("_", "") + "Panel"
+        panel: Panel = getattr(module, kind)()
+        return panel
+
+
+PANELS = (
+    PanelRow(
+        "prompt",
+        "top bare",
+        "Prompt",
+        "Type a text; every keystroke runs the model from the first changed token on.",
+    ),
+    PanelRow(
+        "heads",
+        "left",
+        "All heads",
+        "Every head of every layer on one scale; each square has a row for each query and a "
+        "column for each key.",
+        tab="Heads",
+    ),
+    PanelRow(
+        "residual",
+        "left tab",
+        "Where it goes",
+        "The model's blocks from embedding to logits: what attention, each head and the MLP "
+        "added to the residual, and to one token's logit.",
+        tab="Residual",
+    ),
+    PanelRow(
+        "head",
+        "center",
+        "One head",
+        "The weights of one head: each row is a query (who looks), each column a key (at whom).",
+    ),
+    PanelRow(
+        "next_token",
+        "right",
+        "Next token",
+        "What could follow the selected position, over the whole vocabulary; click a token to"
+        " go on with it.",
+        tab="Next",
+    ),
+    PanelRow(
+        "loss",
+        "right tab",
+        "Loss",
+        "How surprised the model was by each token of the text: −ln of the probability it gave it.",
+    ),
+    PanelRow(
+        "lens",
+        "right tab",
+        "Logit lens",
+        "What the model would answer if it stopped after each layer: the residual there "
+        "through the final norm and the output matrix.",
+        tab="Lens",
+    ),
+    PanelRow(
+        "mask",
+        "right tab",
+        "Mask",
+        "Which keys each query may see; a change runs the model again on the same text.",
+    ),
+    PanelRow(
+        "heads_off",
+        "right tab",
+        "Heads off",
+        "Which heads are switched off and what that does to loss and prediction; and which "
+        "head moves the answer most.",
+        tab="Off",
+    ),
+    PanelRow(
+        "cell",
+        "left tab",
+        "One cell",
+        "How the selected weight comes about, from query and key to what its head adds to the"
+        " residual; click a weight in the heatmap to open it.",
+        tab="Cell",
+    ),
+    PanelRow(
+        "format",
+        "left tab",
+        "Number format",
+        "In which number format the weights are held, and what that does to the predictions.",
+        tab="Format",
+    ),
+    PanelRow(
+        "cache",
+        "right low tab",
+        "KV cache",
+        "What the KV cache holds in memory, and how much arithmetic it saves in each pass.",
+        tab="Cache",
+    ),
+    PanelRow(
+        "time",
+        "bottom bare",
+        "Time",
+        "Step through the text token by token, back and forth, or let it play.",
+    ),
+    PanelRow(
+        "checks",
+        "bottom beside bare",
+        "Checks",
+        "What must hold for these numbers, measured on the tensors shown.",
+    ),
+    PanelRow(
+        "code",
+        "left tab",
+        "Code",
+        "The four lines of the engine that computed the selected row, with the shapes that "
+        "went through them, and the same from torch's fused kernel.",
+    ),
+    PanelRow(
+        "compare",
+        "center tab",
+        "Compare",
+        "The selected head in two runs side by side: B has another text, another mask or "
+        "another model than A, which is the run on screen.",
+    ),
+    PanelRow(
+        "leak",
+        "center tab",
+        "The leak",
+        "Two small models that differ only in the mask they were trained with, on your text "
+        "with the mask on and off. The one trained without it reads the answer and cannot "
+        "write.",
+        tab="Leak",
+    ),
+    PanelRow(
+        "schemes",
+        "center tab",
+        "Position schemes",
+        "Your text through five small models that differ only in how they are told where a "
+        "token stands: as it is, with its tokens shuffled, or moved to later positions.",
+        tab="Positions",
+    ),
+    PanelRow(
+        "windows",
+        "center tab",
+        "Windows",
+        "What it costs to see, or to keep, only some of the text: windows as real masks, and "
+        "budgets for the KV cache.",
+    ),
+    PanelRow(
+        "two_ways",
+        "center tab",
+        "The same, two ways",
+        "Decoding with and without the KV cache, and reading at once and token by token: both"
+        " run here and now, are timed, and must give the same.",
+        tab="Two ways",
+    ),
+    PanelRow(
+        "cost",
+        "center tab",
+        "Cost lab",
+        "What a pass costs by the length of the text, part by part: multiply-adds and bytes "
+        "by the formula, and the time that this machine takes.",
+    ),
+    PanelRow(
+        "designs",
+        "center tab",
+        "Cache designs",
+        "What the KV cache would hold of this text under other designs, what each layer "
+        "holds, and what well-known models hold.",
+    ),
 )
+
+ROWS = {row.name: row for row in PANELS}

@@ -27,8 +27,6 @@ class TimePanel(Panel):
     """Transport buttons, speed, a slider over all tokens, and where the text stands."""
 
     name: ClassVar[str] = "time"
-    title: ClassVar[str] = "Time"
-    help: ClassVar[str] = "Step through the text token by token, back and forth, or let it play."
 
     def __init__(self) -> None:
         super().__init__()

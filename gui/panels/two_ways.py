@@ -53,12 +53,6 @@ class TwoWaysPanel(Panel):
     """Two experiments, each with a button, curves, totals and the largest difference."""
 
     name: ClassVar[str] = "two_ways"
-    title: ClassVar[str] = "The same, two ways"
-    tab: ClassVar[str] = "Two ways"
-    help: ClassVar[str] = (
-        "Decoding with and without the KV cache, and reading at once and token by token: both run "
-        "here and now, are timed, and must give the same."
-    )
 
     def __init__(self) -> None:
         super().__init__()

@@ -31,11 +31,6 @@ class WindowsPanel(AskingPanel):
     """Three pages; only the open one is worked out, and only while it can be seen."""
 
     name: ClassVar[str] = "windows"
-    title: ClassVar[str] = "Windows"
-    help: ClassVar[str] = (
-        "What it costs to see, or to keep, only some of the text: windows as real masks, and "
-        "budgets for the KV cache."
-    )
     wants = WantWindows
 
     def __init__(self) -> None:

@@ -34,9 +34,9 @@ from engine.library import (
 )
 from engine.library.families import FAMILIES, ROPE_SCALINGS, check_family, layers_and_heads
 from engine.library.gguf_model import VOCABULARIES
-from engine.library.memory import available_bytes, available_in
 from engine.library.walk import Walker
 from engine.loading import load
+from engine.memory import available_bytes, available_in
 from engine.tokenizers import Characters
 from engine.tokenizers.gguf_vocabulary import _KINDS
 from tests.engine.gguf_files import KINDS, LLAMA, byte_level, llama_weights, write_llama

@@ -9,7 +9,7 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QImage
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QFileDialog
+from PySide6.QtWidgets import QFileDialog, QTabBar
 from pytestqt.qtbot import QtBot
 
 from engine.checkpoints.folder import save_checkpoint
@@ -18,7 +18,9 @@ from engine.model import Transformer
 from engine.tokenizers import ByteBpe
 from gui.app import catch_everything
 from gui.messages import Message, Messages
+from gui.panels.base import Panel
 from gui.panels.next_token import NextTokenPanel
+from gui.panels.table import PANELS
 from gui.wishes import Choose, SetMask, SetSpeed
 from tests.gui.whole_window import WholeWindow, wait_until
 
@@ -61,6 +63,42 @@ def test_from_start_to_end_by_keys(
     assert again.editor.text().startswith("To beX, or not to be that")
     assert again.reading.info.name == "little"
     again.close()
+
+
+@pytest.mark.usefixtures("qapp")
+def test_a_panel_that_is_wanted_before_its_time_is_made_at_once(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Panels behind others wait for the first answer, unless somebody goes to one or clicks it."""
+    monkeypatch.setattr("gui.controller._SETTLE_MS", 600_000)
+    whole = WholeWindow(model=folder, prompt=PROMPT)
+    try:
+        wait_until(lambda: whole.app._is_furnished, "the panels that are seen")
+        made = {panel.name for panel in whole.window.findChildren(Panel)}
+        assert {"prompt", "heads", "head", "next_token", "time"} <= made
+        assert not made & {"cell", "compare", "cost", "lens"}
+
+        whole.window.go_to_panel("compare")
+        assert whole.panel("compare").is_seen
+
+        (tabs,) = (
+            bar
+            for bar in whole.window.findChildren(QTabBar)
+            if "Cell" in [bar.tabText(index) for index in range(bar.count())]
+        )
+        cell = [tabs.tabText(index) for index in range(tabs.count())].index("Cell")
+        QTest.mouseClick(tabs, Qt.MouseButton.LeftButton, pos=tabs.tabRect(cell).center())
+        wait_until(lambda: whole.window.findChild(Panel, "cell") is not None, "the clicked panel")
+        assert whole.panel("cell").is_seen
+
+        assert whole.app.controller is not None
+        whole.app.controller._check_soon.setInterval(0)
+        whole.wish(SetMask({"window": 4}))
+        whole.start()
+        made = {panel.name for panel in whole.window.findChildren(Panel)}
+        assert made == {row.name for row in PANELS}
+    finally:
+        whole.close()
 
 
 def _drive(whole: WholeWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,7 +34,7 @@ from gui.numbers import Table
 from gui.panels.base import Panel
 from gui.panels.cache import CachePanel
 from gui.panels.checks import ChecksPanel
-from gui.panels.formats import FormatsPanel
+from gui.panels.format import FormatPanel
 from gui.panels.head import HeadPanel
 from gui.panels.heads import HeadsPanel
 from gui.panels.loss import LossPanel, summary_of
@@ -66,7 +66,7 @@ from tests.gui.tiny_scope import tiny_scope
 from tests.gui.whole_window import WholeWindow, wait_until
 
 TEXT = 'To "be",\n=1+1,\x01<&>\té'  # quotes, a formula, a control character, markup, two bytes
-NAMES = [panel.name for panel, _place in PANELS]
+NAMES = [row.name for row in PANELS]
 # What the screenless platform says of a menu that pops up.
 menus = pytest.mark.qt_log_ignore("does not support (raise|grabbing the keyboard)")
 SVG = "{http://www.w3.org/2000/svg}"
@@ -848,7 +848,7 @@ def test_how_the_weights_are_held_is_exported_with_the_comparison(
     scroll.setFocus()
     whole.press("Ctrl+C", scroll)
     assert float(_copied()) == found.difference
-    assert isinstance(panel, FormatsPanel)
+    assert isinstance(panel, FormatPanel)
     assert repr(found.probability) in panel.figure.toolTip()
     whole.wish(SetFormat({"number_format": "float32"}))
 

@@ -140,7 +140,7 @@ def test_zoom_makes_every_letter_larger(whole: WholeWindow) -> None:
 def test_every_panel_of_the_table_is_on_the_window(whole: WholeWindow) -> None:
     """Each can be brought to the front."""
     panels = whole.window.findChildren(Panel)
-    assert {panel.name for panel in panels} == {panel.name for panel, _place in PANELS}
+    assert {panel.name for panel in panels} == {row.name for row in PANELS}
     for panel in panels:
         whole.window.go_to_panel(panel.name)
         QApplication.processEvents()

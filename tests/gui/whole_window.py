@@ -47,9 +47,10 @@ class WholeWindow:
 
     def start(self) -> "WholeWindow":
         """Wait until all panels are there and the first answer is shown."""
-        wait_until(lambda: self.app._is_furnished, "the panels")
+        wait_until(lambda: self.app._is_furnished, "the panels that are seen")
         wait_until(lambda: self.state.phase not in {"starting", "loading"}, "a model")
         self.idle()
+        wait_until(lambda: not self.app._unmade, "the panels behind those")
         self.activate()
         return self
 

@@ -17,7 +17,7 @@ from pytestqt.qtbot import QtBot
 import engine.loading
 from engine.formats import Consequence, FormatChoice, Held
 from engine.reading import Reading
-from gui.panels.formats import ITSELF, WAITING, FormatsPanel, caption, rest
+from gui.panels.format import ITSELF, WAITING, FormatPanel, caption, rest
 from gui.state import OpenedConsequence
 from gui.theme import THEMES
 from gui.wishes import EditText, OpenModel, WantConsequence
@@ -216,7 +216,7 @@ def test_the_panel_compares_with_float32_while_it_is_seen(
     assert whole.state.consequence is None
     assert not loads
     panel = whole.panel("format")
-    assert isinstance(panel, FormatsPanel)
+    assert isinstance(panel, FormatPanel)
     whole.window.go_to_panel("format")
     wait_until(panel.figure.text, "the figure")
     assert len(loads) == 1
@@ -244,7 +244,7 @@ def test_in_float32_there_is_nothing_to_compare(whole: WholeWindow) -> None:
     whole.window.go_to_panel("format")
     whole.idle()
     panel = whole.panel("format")
-    assert isinstance(panel, FormatsPanel)
+    assert isinstance(panel, FormatPanel)
     wait_until(lambda: panel.caption.text() == ITSELF)
     assert panel.figure.isHidden()
 
@@ -261,9 +261,9 @@ def window(qtbot: QtBot) -> QWidget:
 
 
 @pytest.fixture
-def panel(window: QWidget) -> FormatsPanel:
+def panel(window: QWidget) -> FormatPanel:
     """Shown in a window."""
-    widget = FormatsPanel()
+    widget = FormatPanel()
     house(window, widget, 500, 300)
     return widget
 
@@ -281,7 +281,7 @@ def reading_in(number_format: Any, n_bytes: int = 1_000_000) -> Reading:
     return replace(reading, info=info)
 
 
-def test_sizes_and_the_reason_are_told(panel: FormatsPanel) -> None:
+def test_sizes_and_the_reason_are_told(panel: FormatPanel) -> None:
     """Against what float32 would take: 4 bytes a weight."""
     panel.show_view(view_of(reading_in("int8")))
     assert panel.heading.text() == "int8 (packed), on the processor"
@@ -291,7 +291,7 @@ def test_sizes_and_the_reason_are_told(panel: FormatsPanel) -> None:
 
 
 @pytest.mark.parametrize("theme", THEMES.values(), ids=THEMES)
-def test_the_figure_is_told_with_its_place_and_in_words(panel: FormatsPanel, theme: Any) -> None:
+def test_the_figure_is_told_with_its_place_and_in_words(panel: FormatPanel, theme: Any) -> None:
     """The token's text is plain text, whatever it looks like."""
     reading = reading_in("int8")
     opened = OpenedConsequence(reading, FOUND)
@@ -307,7 +307,7 @@ def test_the_figure_is_told_with_its_place_and_in_words(panel: FormatsPanel, the
         assert label.text() in panel.accessibleDescription()
 
 
-def test_why_nothing_was_compared_stands_where_the_figure_would(panel: FormatsPanel) -> None:
+def test_why_nothing_was_compared_stands_where_the_figure_would(panel: FormatPanel) -> None:
     reading = reading_in("int8")
     opened = OpenedConsequence(reading, None, "Not compared: no memory.")
     panel.show_view(view_of(reading, consequence=opened))
@@ -315,7 +315,7 @@ def test_why_nothing_was_compared_stands_where_the_figure_would(panel: FormatsPa
     assert panel.figure.isHidden()
 
 
-def test_before_a_model_is_there_the_panel_says_so(panel: FormatsPanel) -> None:
+def test_before_a_model_is_there_the_panel_says_so(panel: FormatPanel) -> None:
     panel.show_view(view_of(None, phase="starting"))
     assert panel.heading.text() == "The model is being loaded."
 
@@ -333,7 +333,7 @@ def test_a_single_token_has_no_loss() -> None:
 
 
 def test_the_panel_asks_when_it_is_seen_and_tells_when_it_is_not(
-    qtbot: QtBot, panel: FormatsPanel
+    qtbot: QtBot, panel: FormatPanel
 ) -> None:
     wishes: list[object] = []
     panel.wished.connect(wishes.append)

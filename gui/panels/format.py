@@ -27,7 +27,7 @@ ITSELF = "This is float32 itself: there is nothing to compare."
 HINT = "The Model menu has the other formats and devices."
 
 
-class FormatsPanel(AskingPanel):
+class FormatPanel(AskingPanel):
     """Says how the weights are held and why, and how far predictions are from float32's.
 
     Comparing takes the float32 weights once more, so the engine is asked only while the panel is
@@ -35,12 +35,7 @@ class FormatsPanel(AskingPanel):
     """
 
     name: ClassVar[str] = "format"
-    title: ClassVar[str] = "Number format"
-    tab: ClassVar[str] = "Format"
     wants = WantConsequence
-    help: ClassVar[str] = (
-        "In which number format the weights are held, and what that does to the predictions."
-    )
 
     def __init__(self) -> None:
         super().__init__()
