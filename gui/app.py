@@ -117,6 +117,8 @@ class App:
         yield
         models = [(folder.name, folder) for folder in folders]
         self.window.furnish(PANELS, panels, COMMANDS, models)
+        yield
+        self.window.share_room()
         self.window.restore_layout(None, self._settings.read("layout"))
         yield
         self.window.wished.connect(self.controller.fulfil)

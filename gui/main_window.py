@@ -163,8 +163,9 @@ class MainWindow(QMainWindow):
         if isinstance(app, QApplication):
             app.focusChanged.connect(self._note_panel_in_use)
         self._centered.currentChanged.connect(self._note_center)
-        self._share_room()
-        self._usual_layout = self.saveState(_LAYOUT_VERSION)
+        for dock in self._docks.values():
+            dock.show()
+        self.share_room()
 
     def add_panel(self, panel: "Panel") -> None:
         """Put a panel into the place that `furnish` kept for it; it draws what the others show."""
@@ -209,8 +210,11 @@ class MainWindow(QMainWindow):
         if name in self._empty:
             QTimer.singleShot(0, self, tell)  # Qt is busy with showing the place
 
-    def _share_room(self) -> None:
-        """Most of the window for the pictures of heads."""
+    def share_room(self) -> None:
+        """Give most of the window to the pictures of heads.
+
+        Once more when Qt has placed what `furnish` brought: how low some are depends on how wide.
+        """
         width, height = self.width(), self.height()
         by_edge: dict[Qt.DockWidgetArea, QDockWidget] = {}
         for dock in self._docks.values():
@@ -224,13 +228,14 @@ class MainWindow(QMainWindow):
             dock_at = by_edge.get(_AREAS[edge])
             if dock_at is not None:
                 self.resizeDocks([dock_at], [size], orientation)
-        stacked = [d for d in self._docks.values() if self.dockWidgetArea(d) == _AREAS["right"]]
-        shares = [3 if dock is stacked[0] else 2 for dock in stacked]
-        self.resizeDocks(
-            stacked, [height * share // 6 for share in shares], Qt.Orientation.Vertical
-        )
-        below = [d for d in self._docks.values() if self.dockWidgetArea(d) == _AREAS["bottom"]]
-        self.resizeDocks(below, [round(width / len(below))] * len(below), Qt.Orientation.Horizontal)
+        for edge, orientation, size in (
+            ("right", Qt.Orientation.Vertical, height),
+            ("bottom", Qt.Orientation.Horizontal, width),
+        ):
+            docks = [d for d in self._docks.values() if self.dockWidgetArea(d) == _AREAS[edge]]
+            shares = [3 if dock is docks[0] else 2 for dock in docks]
+            self.resizeDocks(docks, [size * share // 6 for share in shares], orientation)
+        self._usual_layout = self.saveState(_LAYOUT_VERSION)
 
     def _em(self) -> int:
         return self.fontInfo().pixelSize()
@@ -366,8 +371,6 @@ class MainWindow(QMainWindow):
         """Put every panel back where `furnish` had put it."""
         self._around = QByteArray()
         self.restoreState(self._usual_layout, _LAYOUT_VERSION)
-        for dock in self._docks.values():
-            dock.show()  # when `furnish` kept the layout, none had been shown yet
 
     def go_to_panel(self, name: str) -> None:
         """Show a panel, in front of those that share its place, and give it the keyboard."""

@@ -33,7 +33,7 @@ class Answer:
 
 
 class ChecksPanel(Panel):
-    """Five answers with a shape, words and a figure each; in two columns where it is low."""
+    """Five answers with a shape, words and a figure each; in columns where it is low."""
 
     name: ClassVar[str] = "checks"
 
@@ -102,13 +102,14 @@ class ChecksPanel(Panel):
         self._arrange()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Use two columns where one does not fit."""
+        """Use more columns where one does not fit."""
         super().resizeEvent(event)
         self._arrange()
+        self.updateGeometry()  # how low it can be depends on how wide it is
 
     def minimumSizeHint(self) -> QSize:
-        """Three rows of two columns, the second of which holds two."""
-        return QSize(super().minimumSizeHint().width(), self._height(-(-len(self.lines) // 2)))
+        """Two columns, or three where there is room for three."""
+        return QSize(self._width(2), self._height(self._n_rows(self._most_columns())))
 
     def sizeHint(self) -> QSize:
         """As low as it can be: what it says is short."""
@@ -119,19 +120,34 @@ class ChecksPanel(Panel):
         lines = n_rows * (self.lines[0].sizeHint().height() + gap) - gap
         return margins.top() + lines + margins.bottom()
 
+    def _width(self, n_columns: int) -> int:
+        margins, gap = self._grid.contentsMargins(), self._grid.horizontalSpacing()
+        widest = max(line.minimumSizeHint().width() for line in self.lines)
+        return margins.left() + n_columns * (widest + gap) - gap + margins.right()
+
+    def _n_rows(self, n_columns: int) -> int:
+        return -(-len(self.lines) // n_columns)
+
+    def _most_columns(self) -> int:
+        return 3 if self._width(3) <= self.width() else 2
+
     def _arrange(self) -> None:
-        n_columns = 1 if self._height(len(self.lines)) <= self.height() else 2
+        """As few columns as the height allows; they are read down, then across."""
+        n_columns = 1
+        while n_columns < self._most_columns() and (
+            self._height(self._n_rows(n_columns)) > self.height()
+        ):
+            n_columns += 1
         if n_columns == self._n_columns:
             return
         self._n_columns = n_columns
-        n_rows = -(-len(self.lines) // n_columns)
+        n_rows = self._n_rows(n_columns)
         for at, line in enumerate(self.lines):
             self._grid.addWidget(line, at % n_rows, at // n_rows)
-        self._grid.addWidget(self.sentence, 0, 0, 1, 2)
-        for column in range(2):
-            self._grid.setColumnStretch(column, int(column < n_columns))
-        for row in range(len(self.lines) + 1):
-            self._grid.setRowStretch(row, int(row == n_rows))
+        self._grid.addWidget(self.sentence, 0, 0, 1, len(self.lines))
+        for at in range(len(self.lines) + 1):
+            self._grid.setColumnStretch(at, int(at < n_columns))
+            self._grid.setRowStretch(at, int(at == n_rows))
 
 
 def answers(view: View) -> tuple[Answer, ...]:

@@ -2,7 +2,9 @@
 
 from typing import ClassVar
 
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import (
+    QBoxLayout,
     QButtonGroup,
     QCheckBox,
     QComboBox,
@@ -65,7 +67,7 @@ class HeadPanel(Panel):
         self.is_on.setToolTip("Off: the model runs without what this head mixes.")
         self.is_on.clicked.connect(lambda _on: self._switch())
         words.addWidget(self.is_on)
-        controls = QHBoxLayout()
+        controls = self._controls = QHBoxLayout()
         for drawing, text in (("heatmap", "Heatmap"), ("arcs", "Links")):
             button = QPushButton(text)
             button.setCheckable(True)
@@ -90,10 +92,19 @@ class HeadPanel(Panel):
         )
         controls.addWidget(self.leave_first_out)
         controls.addStretch(1)
+        self._top = QBoxLayout(QBoxLayout.Direction.TopToBottom)
+        self._top.addLayout(words, 1)
+        self._top.addLayout(controls)
         self._layout = QVBoxLayout(self)
-        self._layout.addLayout(words)
-        self._layout.addLayout(controls)
+        self._layout.addLayout(self._top)
         self._layout.addWidget(self.stack, 1)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Put words and controls side by side where that leaves most of the width to words."""
+        super().resizeEvent(event)
+        is_wide = self.width() > 2 * self._controls.sizeHint().width()
+        way = QBoxLayout.Direction
+        self._top.setDirection(way.LeftToRight if is_wide else way.TopToBottom)
 
     def draw(self, view: View, previous: View | None) -> None:
         """The head in the drawing that is chosen; the other one rests."""

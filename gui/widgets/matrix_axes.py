@@ -9,7 +9,7 @@ from PySide6.QtGui import QColor, QPainter, QPolygonF
 from gui.theme import Theme
 from gui.widgets.axis_labels import AxisLabels
 from gui.widgets.head_view import KEY_AXIS, QUERY_AXIS
-from gui.widgets.lettering import CENTRE, Lettering
+from gui.widgets.lettering import CENTRE, RIGHT, Lettering
 
 _WIDEST_LABEL = 10  # in ems
 
@@ -115,10 +115,7 @@ class MatrixAxes:
         if not self.margins.names:
             return
         painter.setPen(QColor(theme.text_dim))
-        under = -self.columns.left + theme.unit
-        name = QRectF(0, under, max(room.width(), letters.width(KEY_AXIS) + 2), letters.line)
-        name.moveLeft(room.center().x() - name.width() / 2)
-        letters.draw(painter, name, KEY_AXIS, CENTRE)
+        self._draw_key_name(painter)
         painter.rotate(-90)
         beside = self.rows.left - theme.unit - letters.line
         wide = max(room.height(), letters.width(QUERY_AXIS) + 2)
@@ -127,6 +124,19 @@ class MatrixAxes:
             name.moveRight(-theme.unit)
         letters.draw(painter, name, QUERY_AXIS, CENTRE)
         painter.resetTransform()
+
+    def _draw_key_name(self, painter: QPainter) -> None:
+        """Name the keys in the corner, before their labels, where it takes no room from cells."""
+        letters, room = self.letters, self.room
+        right = room.left() - self.margins.gutter
+        left = self.theme.unit
+        fits = letters.width(KEY_AXIS) < right - left
+        lines = [KEY_AXIS] if fits else KEY_AXIS.split(" ", 1)
+        # Below the last query's label, half of which may hang over.
+        place = QRectF(left, room.bottom() + letters.line, right - left, letters.line)
+        for line in lines:
+            letters.draw(painter, place, line, RIGHT)
+            place.translate(0, letters.line)
 
     def draw_last_row_marker(self, painter: QPainter) -> None:
         """A triangle at the last query, which is the one that predicts."""
@@ -144,7 +154,7 @@ class MatrixAxes:
         painter.restore()
 
 
-def label_room(letters: Lettering, widest: float, most: float) -> float:
-    """Room for labels, in whole ems: a token more must not move the picture."""
+def label_room(letters: Lettering, widest: float, most: float, least: int = 3) -> float:
+    """Room for labels, in whole ems, so many at least: a token more must not move the picture."""
     wanted = -(-widest // letters.em) * letters.em
-    return min(max(wanted, 3 * letters.em), _WIDEST_LABEL * letters.em, most)
+    return min(max(wanted, least * letters.em), _WIDEST_LABEL * letters.em, most)

@@ -186,13 +186,13 @@ class MatrixView(HeadView):
         unit, width, height = theme.unit, self.width(), self.height()
         top = self._header().bottom() + unit
         margins = Margins(
-            label_room(axis, self._widest, 0.22 * width),
+            label_room(axis, self._widest, 0.22 * width, 4),  # the keys' name stands below
             label_room(axis, self._widest, 0.22 * height),
             2.0 * unit,
             axis.line if self._names_axes() else 0.0,
         )
         left = margins.names + unit + margins.labels_left + margins.gutter
-        bottom = margins.gutter + margins.labels_below + margins.names + 2 * unit
+        bottom = margins.gutter + margins.labels_below + unit
         legend_width = legend.column_width(axis) if upright else 0
         legend_height = 0 if upright or not self._has_legend else legend.rows_height(axis) + unit
         right = legend_width + 3 * unit if upright else unit
