@@ -18,22 +18,12 @@ from engine.conditions import Conditions
 from engine.errors import CancelledError, ConfigError, ContextFullError, EngineError
 from engine.reading import CacheCheck, Look, Reading
 from engine.readouts import ROLE_THRESHOLD, Role
-from gui import comparing, costing, experimenting, windowing, wishes
+from gui import asides, comparing, costing, experimenting, windowing, wishes
 from gui.asking import IDLE, Asking
 from gui.costing import Costing
 from gui.measuring import Measuring
 from gui.messages import Messages
-from gui.state import (
-    HeadsOff,
-    OpenedCell,
-    OpenedCode,
-    OpenedConsequence,
-    OpenedIntact,
-    OpenedLens,
-    OpenedResidual,
-    Selection,
-    Store,
-)
+from gui.state import HeadsOff, Selection, Store
 from gui.worker import EngineThread, Job
 
 if TYPE_CHECKING:
@@ -43,8 +33,8 @@ if TYPE_CHECKING:
 _RELATIVE = frozenset({"step", "back"})
 # Questions on what is shown: anything that changes it makes them void.
 _CHECK = (
-    frozenset({"check", "cell", "lens", "residual", "consequence", "code", "intact", "effects"})
-    | {comparing.KIND, windowing.KIND}
+    frozenset({"check", "effects", comparing.KIND, windowing.KIND})
+    | asides.KINDS
     | experimenting.KINDS
 )
 _EDIT = _CHECK | {"edit", "step", "back", "go"}
@@ -113,6 +103,7 @@ class Controller(QObject):
         self._asked_formats = store.state.formats
         self._asked_path: Path | None = None
         asking = Asking(self._ask_aside, self._awaits, self._awaits_more_than, self._settle)
+        self._asides = asides.Asides(store, asking, _CHECK)
         self._comparing = comparing.Comparing(store, messages, asking)
         self._experimenting = experimenting.Experimenting(store, asking)
         self._windowing = windowing.Windowing(store, messages, asking)
@@ -172,40 +163,15 @@ class Controller(QObject):
         if replace(before, key=None) != replace(selection, key=None):
             look = Look(selection.layer, selection.head, selection.query)
             self._ask("look", lambda scope, _void: scope.look(look), _CHECK | {"look"})
-        self._open_cell()
+        self._asides.open()
 
     @fulfil.register
     def _(self, wish: wishes.PointAt) -> None:
         self._store.update(pointed=wish.cell)
 
     @fulfil.register
-    def _(self, wish: wishes.WantCell) -> None:
-        self._store.update(wants_cell=wish.wanted)
-        self._open_cell()
-
-    @fulfil.register
-    def _(self, wish: wishes.WantLens) -> None:
-        self._store.update(wants_lens=wish.wanted)
-        self._open_lens()
-
-    @fulfil.register
-    def _(self, wish: wishes.WantResidual) -> None:
-        self._store.update(wants_residual=wish.wanted)
-        self._open_residual()
-
-    @fulfil.register
-    def _(self, wish: wishes.WantConsequence) -> None:
-        was_wanted = self._store.state.wants_consequence
-        self._store.update(wants_consequence=wish.wanted)
-        self._open_consequence()
-        if was_wanted and not wish.wanted:
-            work = self._on_scope(lambda scope, _void: scope.forget_float32())
-            self._submit(Job("forget", work, frozenset({"consequence"})), lambda _: self._settle())
-
-    @fulfil.register
-    def _(self, wish: wishes.WantCode) -> None:
-        self._store.update(wants_code=wish.wanted)
-        self._open_code()
+    def _(self, wish: wishes.Want) -> None:
+        self._asides.want(wish)
 
     @fulfil.register
     def _(self, wish: wishes.WantComparison) -> None:
@@ -214,11 +180,6 @@ class Controller(QObject):
     @fulfil.register
     def _(self, wish: wishes.Compare) -> None:
         self._comparing.change(wish.changes)
-
-    @fulfil.register
-    def _(self, wish: wishes.WantIntact) -> None:
-        self._store.update(wants_intact=wish.wanted)
-        self._open_intact()
 
     @fulfil.register
     def _(self, wish: wishes.SetHeadsOff) -> None:
@@ -261,7 +222,7 @@ class Controller(QObject):
     @fulfil.register
     def _(self, wish: wishes.Follow) -> None:
         self._store.update(followed=wish.token)
-        self._open_residual()
+        self._asides.open()
 
     @fulfil.register
     def _(self, _wish: wishes.Step) -> None:
@@ -533,15 +494,12 @@ class Controller(QObject):
 
     def _settle(self) -> None:
         """See to what comes when nothing else is to be done."""
-        self._open_cell()
-        self._open_lens()
-        self._open_residual()
-        self._open_consequence()
-        self._open_code()
+        if not self._is_still_stale:
+            self._store.update(stale=False)
+        self._asides.open()
         self._comparing.open()
         self._experimenting.open()
         self._windowing.open()
-        self._open_intact()
         self._measure_on()
         state = self._store.state
         if self._tickets or state.playing:
@@ -550,21 +508,6 @@ class Controller(QObject):
             self.settled.emit()
         else:
             self._check_soon.start()
-
-    def _open_cell(self) -> None:
-        """Ask for the arithmetic of the selected weight, if somebody looks at it."""
-        state = self._store.state
-        reading, key, opened = state.reading, state.selection.key, state.cell
-        if not state.wants_cell or reading is None or self._awaits_more_than(_CHECK):
-            return
-        if opened is not None and opened.answers(reading, key):
-            return
-        self._ask_aside(
-            "cell",
-            lambda scope, _void: OpenedCell(reading, key, scope.cell(reading, key)),
-            self._show_cell,
-            _CHECK,
-        )
 
     def _awaits(self, number: int) -> bool:
         """Whether the answer to that job may still come."""
@@ -586,122 +529,6 @@ class Controller(QObject):
         """
         self._check_soon.stop()
         return self._submit(Job(kind, self._on_scope(work), replaces), show)
-
-    def _show_cell(self, opened: OpenedCell) -> None:
-        state = self._store.state
-        if opened.answers(state.reading, state.selection.key):
-            self._store.update(cell=opened, stale=self._is_still_stale)
-        self._settle()
-
-    def _open_lens(self) -> None:
-        """Ask for what each layer would answer, if somebody looks at it."""
-        state = self._store.state
-        reading, opened = state.reading, state.lens
-        if not state.wants_lens or reading is None or self._awaits_more_than(IDLE):
-            return
-        if opened is not None and opened.answers(reading):
-            return
-        self._ask_aside(
-            "lens",
-            lambda scope, void: OpenedLens(reading, scope.lens(reading, void)),
-            self._show_lens,
-        )
-
-    def _show_lens(self, opened: OpenedLens) -> None:
-        state = self._store.state
-        if state.reading is not None and opened.answers(state.reading):
-            self._store.update(lens=opened, stale=self._is_still_stale)
-        self._settle()
-
-    def _open_residual(self) -> None:
-        """Ask for what was added to the residual, and to a token's logit, if somebody looks."""
-        state = self._store.state
-        reading, token_id, opened = state.reading, state.followed_id, state.residual
-        if not state.wants_residual or reading is None or self._awaits_more_than(IDLE):
-            return
-        if token_id is None or (opened is not None and opened.answers(reading, token_id)):
-            return
-
-        def work(scope: "Scope", void: Cancelled) -> OpenedResidual:
-            stream, attribution = scope.residual(reading, token_id, void) or (None, None)
-            return OpenedResidual(reading, token_id, stream, attribution)
-
-        self._ask_aside("residual", work, self._show_residual)
-
-    def _show_residual(self, opened: OpenedResidual) -> None:
-        state = self._store.state
-        if opened.answers(state.reading, state.followed_id):
-            self._store.update(residual=opened, stale=self._is_still_stale)
-        self._settle()
-
-    def _open_consequence(self) -> None:
-        """Ask what the number format does to the predictions, if somebody looks at it."""
-        state = self._store.state
-        reading, opened = state.reading, state.consequence
-        if not state.wants_consequence or reading is None or self._awaits_more_than(IDLE):
-            return
-        if state.playing:  # which leaves no time for it
-            return
-        if opened is not None and opened.answers(reading):
-            return
-
-        def work(scope: "Scope", void: Cancelled) -> OpenedConsequence:
-            try:
-                return OpenedConsequence(reading, scope.consequence(reading, void))
-            except CancelledError:
-                raise
-            except EngineError as error:  # is shown where the figure would be
-                return OpenedConsequence(reading, None, str(error))
-
-        self._ask_aside("consequence", work, self._show_consequence)
-
-    def _show_consequence(self, opened: OpenedConsequence) -> None:
-        self._store.update(consequence=opened)
-        self._settle()
-
-    def _open_code(self) -> None:
-        """Ask for the engine's lines behind the selected row, if somebody looks at them."""
-        state = self._store.state
-        reading, opened = state.reading, state.code
-        if not state.wants_code or reading is None or self._awaits_more_than(IDLE):
-            return
-        if opened is not None and opened.answers(reading):
-            return
-
-        def work(scope: "Scope", void: Cancelled) -> OpenedCode:
-            try:
-                return OpenedCode(reading, scope.code(reading, void))
-            except CancelledError:
-                raise
-            except EngineError as error:  # is shown where the lines would be
-                return OpenedCode(reading, None, str(error))
-
-        self._ask_aside("code", work, self._show_code)
-
-    def _show_code(self, opened: OpenedCode) -> None:
-        if opened.answers(self._store.state.reading):
-            self._store.update(code=opened, stale=self._is_still_stale)
-        self._settle()
-
-    def _open_intact(self) -> None:
-        """Ask what the text would be with all heads on, if somebody looks and one is off."""
-        state = self._store.state
-        reading, opened = state.reading, state.intact
-        if not state.wants_intact or reading is None or self._awaits_more_than(IDLE):
-            return
-        if state.playing:  # it would be run anew at each step
-            return
-        if not reading.conditions.heads_off or (opened is not None and opened.answers(reading)):
-            return
-        self._ask_aside(
-            "intact",
-            lambda scope, void: OpenedIntact(reading, scope.intact(reading, void)),
-            self._show_intact,
-        )
-
-    def _show_intact(self, opened: OpenedIntact) -> None:
-        self._store.update(intact=opened)
-        self._settle()
 
     def _measure_on(self) -> None:
         """Ask for the effect of one more head, if that is wanted and nothing else is."""

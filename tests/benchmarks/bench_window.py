@@ -78,7 +78,7 @@ def open_app(folder: Path, prompt: str) -> App:
     """The program on a model, once everything is painted."""
     app = App(Options(model=folder, prompt=prompt), Settings(None))
     app.show()
-    while not (app._is_furnished and app.store.state.reading):
+    while app._unmade or not (app._is_furnished and app.store.state.reading):
         let_live(0.01)
     let_live(1.5)  # the comparison with the full pass, the import of the curves
     return app

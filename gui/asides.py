@@ -1,0 +1,180 @@
+"""Asks about what is shown, while somebody looks at the answer: a row for each kind of question."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from engine.cancelling import Cancelled
+from engine.errors import CancelledError, EngineError
+from engine.reading import Reading
+from gui.asking import IDLE, Asking
+from gui.state import (
+    OpenedCell,
+    OpenedCode,
+    OpenedConsequence,
+    OpenedIntact,
+    OpenedLens,
+    OpenedResidual,
+    State,
+    Store,
+)
+from gui.wishes import (
+    Want,
+    WantCell,
+    WantCode,
+    WantConsequence,
+    WantIntact,
+    WantLens,
+    WantResidual,
+)
+
+if TYPE_CHECKING:
+    from engine.scope import Scope
+
+About = tuple[Any, ...]  # what an answer is about besides the reading
+
+
+def _nothing_more(_state: State, _reading: Reading) -> About | None:
+    return ()
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked, when, and who wants it.
+
+    `kind` is that of the job, and the field of the state that keeps the answer, which has a
+    method `answers(reading, *about)`. `about` is None where there is nothing to ask.
+    """
+
+    kind: str
+    wish: type[Want]
+    ask: Callable[["Scope", Reading, About, Cancelled], Any]
+    about: Callable[[State, Reading], About | None] = _nothing_more
+    is_urgent: bool = False  # goes before the other questions
+    rests_in_play: bool = False  # would be asked anew at each step
+    forget: Callable[["Scope"], None] | None = None  # what the answer needs, when nobody looks
+
+
+def _cell(scope: "Scope", reading: Reading, about: About, _void: Cancelled) -> OpenedCell:
+    (key,) = about
+    return OpenedCell(reading, key, scope.cell(reading, key))
+
+
+def _lens(scope: "Scope", reading: Reading, _about: About, void: Cancelled) -> OpenedLens:
+    return OpenedLens(reading, scope.lens(reading, void))
+
+
+def _residual(scope: "Scope", reading: Reading, about: About, void: Cancelled) -> OpenedResidual:
+    (token_id,) = about
+    stream, attribution = scope.residual(reading, token_id, void) or (None, None)
+    return OpenedResidual(reading, token_id, stream, attribution)
+
+
+def _about_residual(state: State, _reading: Reading) -> About | None:
+    return None if state.followed_id is None else (state.followed_id,)
+
+
+def _consequence(
+    scope: "Scope", reading: Reading, _about: About, void: Cancelled
+) -> OpenedConsequence:
+    try:
+        return OpenedConsequence(reading, scope.consequence(reading, void))
+    except CancelledError:
+        raise
+    except EngineError as error:  # is shown where the figure would be
+        return OpenedConsequence(reading, None, str(error))
+
+
+def _code(scope: "Scope", reading: Reading, _about: About, void: Cancelled) -> OpenedCode:
+    try:
+        return OpenedCode(reading, scope.code(reading, void))
+    except CancelledError:
+        raise
+    except EngineError as error:  # is shown where the lines would be
+        return OpenedCode(reading, None, str(error))
+
+
+def _intact(scope: "Scope", reading: Reading, _about: About, void: Cancelled) -> OpenedIntact:
+    return OpenedIntact(reading, scope.intact(reading, void))
+
+
+def _about_intact(_state: State, reading: Reading) -> About | None:
+    return () if reading.conditions.heads_off else None
+
+
+QUESTIONS: tuple[Question, ...] = (
+    Question(
+        "cell",
+        WantCell,
+        _cell,
+        lambda state, _reading: (state.selection.key,),
+        is_urgent=True,
+    ),
+    Question("lens", WantLens, _lens),
+    Question("residual", WantResidual, _residual, _about_residual),
+    Question(
+        "consequence",
+        WantConsequence,
+        _consequence,
+        rests_in_play=True,
+        forget=lambda scope: scope.forget_float32(),
+    ),
+    Question("code", WantCode, _code),
+    Question("intact", WantIntact, _intact, _about_intact, rests_in_play=True),
+)
+KINDS = frozenset(question.kind for question in QUESTIONS)
+
+
+class Asides:
+    """Owns which questions are open; `aside` are the kinds of jobs that change nothing shown."""
+
+    def __init__(self, store: Store, asking: Asking, aside: frozenset[str]) -> None:
+        self._store, self._asking, self._aside = store, asking, aside
+
+    def want(self, wish: Want) -> None:
+        """Somebody looks at an answer, or no longer does."""
+        question = next(each for each in QUESTIONS if each.wish is type(wish))
+        was_wanted = self._is_wanted(question)
+        self._store.update(**{f"wants_{question.kind}": wish.wanted})
+        self._open(question)
+        forget = question.forget
+        if forget is not None and was_wanted and not wish.wanted:
+            self._asking.ask_aside(
+                "forget",
+                lambda scope, _void: forget(scope),
+                lambda _: self._asking.settle(),
+                frozenset({question.kind}),
+            )
+
+    def open(self) -> None:
+        """Ask what is wanted now, unless the answer is there or on its way."""
+        for question in QUESTIONS:
+            self._open(question)
+
+    def _open(self, question: Question) -> None:
+        state = self._store.state
+        reading, replaced = state.reading, self._aside if question.is_urgent else IDLE
+        if reading is None or not self._is_wanted(question):
+            return
+        if self._asking.awaits_more_than(replaced) or (question.rests_in_play and state.playing):
+            return
+        about, opened = question.about(state, reading), getattr(state, question.kind)
+        if about is None or (opened is not None and opened.answers(reading, *about)):
+            return
+        self._asking.ask_aside(
+            question.kind,
+            lambda scope, void: question.ask(scope, reading, about, void),
+            lambda answer: self._show(question, answer),
+            replaced,
+        )
+
+    def _is_wanted(self, question: Question) -> bool:
+        is_wanted: bool = getattr(self._store.state, f"wants_{question.kind}")
+        return is_wanted
+
+    def _show(self, question: Question, answer: Any) -> None:  # noqa: ANN401 - of any kind
+        state = self._store.state
+        about = None if state.reading is None else question.about(state, state.reading)
+        if about is not None and answer.answers(state.reading, *about):
+            self._store.update(**{question.kind: answer})
+        self._asking.settle()
