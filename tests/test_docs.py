@@ -216,3 +216,12 @@ def test_a_picture_of_too_many_colours_is_left_as_it_is(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="too many colours: one would be off by"):
         _of_docs("shrink_picture.py")["shrink"](path)
     assert path.read_bytes() == before
+
+
+@every_page
+def test_every_table_has_a_head(page: Path) -> None:
+    """Rows after an empty line begin a table of their own, and without a head they are none."""
+    lines = ["", *page.read_text(encoding="utf-8").splitlines(), ""]
+    for before, line, after in zip(lines, lines[1:], lines[2:], strict=False):
+        if line.startswith("|") and not before.startswith("|"):
+            assert re.fullmatch(r"[|: -]*-[|: -]*", after), line
