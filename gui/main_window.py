@@ -17,7 +17,6 @@ from PySide6.QtWidgets import (
     QMainWindow,
     QMenu,
     QMessageBox,
-    QTabWidget,
     QToolBar,
     QToolButton,
     QVBoxLayout,
@@ -30,6 +29,7 @@ from gui.message_bar import MessageBar
 from gui.shortcut_list import ShortcutList
 from gui.theme import Theme
 from gui.widgets.fitting_label import FittingLabel
+from gui.widgets.fitting_tabs import FittingTabs
 
 if TYPE_CHECKING:
     from gui.commands import Command
@@ -88,9 +88,7 @@ class MainWindow(QMainWindow):
         self._center.setContentsMargins(0, 0, 0, 0)
         self._center.addWidget(self.message_bar)
         self._center.addWidget(self._welcome, 1)
-        self._centered = QTabWidget(self)  # the center's panels, once there are any
-        self._centered.setTabPosition(QTabWidget.TabPosition.South)  # where those of docks are
-        self._centered.setDocumentMode(True)
+        self._centered = FittingTabs(self)  # the center's panels, once there are any
         self._centered.hide()
         center = QWidget()
         center.setLayout(self._center)
@@ -114,6 +112,7 @@ class MainWindow(QMainWindow):
         if isinstance(app, QApplication):
             style.apply_theme(app, theme)
         self._status.set_look(theme, theme.text)
+        self._centered.set_theme(theme)
 
     # Furnishing
 
@@ -140,7 +139,7 @@ class MainWindow(QMainWindow):
             self._panels.append(panel)
             edge, *how = place.split()
             if edge == "center":
-                self._centered.addTab(panel, panel.tab or panel.title)
+                self._centered.add_page(panel, panel.tab_names, panel.title)
                 continue
             dock = self._make_dock(panel)
             if "bare" in how:

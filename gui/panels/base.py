@@ -44,6 +44,7 @@ class Panel(QWidget):
     name: ClassVar[str]
     title: ClassVar[str]
     tab: ClassVar[str] = ""  # a shorter title, for where panels share one place as tabs
+    short_tab: ClassVar[str] = ""  # a still shorter one, for where many share a narrow place
     help: ClassVar[str]
 
     wished = Signal(object)  # Wish
@@ -60,6 +61,12 @@ class Panel(QWidget):
         self._drawn: View | None = None
         self._waiting: View | None = None
         self._is_behind = False
+
+    @property
+    def tab_names(self) -> tuple[str, str]:
+        """What its tab is called, and in a narrow place."""
+        name = self.tab or self.title
+        return name, self.short_tab or name
 
     @property
     def is_seen(self) -> bool:

@@ -71,6 +71,7 @@ class CostPanel(Panel):
 
     name: ClassVar[str] = "cost"
     title: ClassVar[str] = "Cost lab"
+    short_tab: ClassVar[str] = "Cost"
     help: ClassVar[str] = (
         "What a pass costs by the length of the text, part by part: multiply-adds and bytes by "
         "the formula, and the time that this machine takes."

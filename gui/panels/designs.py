@@ -55,6 +55,7 @@ class DesignsPanel(Panel):
 
     name: ClassVar[str] = "designs"
     title: ClassVar[str] = "Cache designs"
+    short_tab: ClassVar[str] = "Designs"
     help: ClassVar[str] = (
         "What the KV cache would hold of this text under other designs, what each layer holds, "
         "and what well-known models hold."

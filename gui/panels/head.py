@@ -40,6 +40,7 @@ class HeadPanel(Panel):
 
     name: ClassVar[str] = "head"
     title: ClassVar[str] = "One head"
+    short_tab: ClassVar[str] = "Head"
     help: ClassVar[str] = (
         "The weights of one head: each row is a query (who looks), each column a key (at whom)."
     )

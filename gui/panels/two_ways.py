@@ -55,6 +55,7 @@ class TwoWaysPanel(Panel):
     name: ClassVar[str] = "two_ways"
     title: ClassVar[str] = "The same, two ways"
     tab: ClassVar[str] = "Two ways"
+    short_tab: ClassVar[str] = "Ways"
     help: ClassVar[str] = (
         "Decoding with and without the KV cache, and reading at once and token by token: both run "
         "here and now, are timed, and must give the same."

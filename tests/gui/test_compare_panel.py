@@ -409,7 +409,7 @@ def test_a_tab_in_the_middle_leads_there_and_back(whole: WholeWindow) -> None:
         for each in whole.window.findChildren(QTabBar)
         if "Compare" in map(each.tabText, range(each.count()))
     ]
-    assert [bar.tabText(at) for at in range(2)] == ["One head", "Compare"]
+    assert [bar.tabText(at) for at in range(2)] == ["Head", "Compare"]
     for at, name in ((0, "head"), (1, "compare")):
         QTest.mouseClick(bar, LEFT, pos=bar.tabRect(at).center())
         QApplication.processEvents()
