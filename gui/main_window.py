@@ -33,7 +33,7 @@ from gui.widgets.fitting_tabs import FittingTabs
 
 if TYPE_CHECKING:
     from gui.commands import Command
-    from gui.panels.base import Panel
+    from gui.panels.base import Lead, Panel
     from gui.state import State
     from gui.view import View
 
@@ -135,6 +135,7 @@ class MainWindow(QMainWindow):
         last: dict[str, QDockWidget] = {}
         for panel, place in panels:
             panel.wished.connect(self.wished)
+            panel.lead_wanted.connect(self._follow)
             panel.export_wanted.connect(lambda panel=panel: self.export_wanted.emit(panel))
             self._panels.append(panel)
             edge, *how = place.split()
@@ -332,6 +333,10 @@ class MainWindow(QMainWindow):
             if taker.focusProxy() or taker.focusPolicy() != Qt.FocusPolicy.NoFocus:
                 taker.setFocus(Qt.FocusReason.ShortcutFocusReason)
                 return
+
+    def _follow(self, lead: "Lead") -> None:
+        self.go_to_panel(lead.panel)
+        next(each for each in self._panels if each.name == lead.panel).show_place(lead.place)
 
     @property
     def panel_in_use(self) -> "Panel | None":
