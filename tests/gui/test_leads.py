@@ -62,7 +62,7 @@ def cell(whole: WholeWindow) -> CellPanel:
     assert isinstance(panel, CellPanel)
     wait_until(lambda: panel.is_seen, "the cell panel")
     whole.idle()
-    wait_until(lambda: panel.view.told_now(), "a current number")
+    wait_until(panel.view.told_now, "a current number")
     return panel
 
 
