@@ -46,6 +46,7 @@ class Wanted:
     path: Path | None = None  # of another model
     formats: FormatChoice = FLOAT32  # that it is opened in
     way: WayWanted = "automatic"  # which tokens are compared with which
+    at: tuple[int, int] | None = None  # B's layer and head; None: A's, or the last that B has
 
 
 @dataclass(frozen=True, eq=False)

@@ -36,8 +36,9 @@ class SecondRun:
     ) -> Comparison | None:
         """A reading of the scope on screen beside one that differs as wanted.
 
-        The second reading looks at the same layer and head, or the last its model has, and at the
-        position that belongs to the first one's. None for a reading of another model.
+        The second reading looks at the layer and head that are wanted, or else the same ones, or
+        the last its model has, and at the position that belongs to the first one's. None for a
+        reading of another model.
 
         Raises:
             EngineError: a text is too long to be compared, or the model cannot be opened.
@@ -51,7 +52,8 @@ class SecondRun:
         _check_length("B", other)
         alignment, way = align(reading, other, wanted.way)
         position = counterpart(reading, other, alignment)
-        look = Look(reading.focus.layer, reading.focus.head, position)
+        layer, head = wanted.at or (reading.focus.layer, reading.focus.head)
+        look = Look(layer, head, position)
         if position is None or position == other.n_tokens - 1:
             look = replace(look, query=None)  # follows the text
         if look != self._look:

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.cell import CellArithmetic, Turn
+from gui.cell_places import QUERY_AND_KEY, RESIDUAL, SCORE, VALUES, WEIGHT
 from gui.state import OpenedCell
 from gui.widgets.arithmetic_stages import (
     Bars,
@@ -91,7 +92,7 @@ def _query_and_key(opened: OpenedCell, cell: CellArithmetic) -> Stage:
     if config.qk_norm != "none":
         formula = "q = norm(W_Q · x), k = norm(W_K · x)"
     turned = ", each turned to its position" if cell.turns else ""
-    return Stage("1 Query and key", f"{formula}{turned}", items)
+    return Stage(QUERY_AND_KEY, f"{formula}{turned}", items)
 
 
 def _dials(symbol: str, turn: Turn, after: NDArray[np.floating], position: int, hue: Hue) -> Dials:
@@ -157,7 +158,7 @@ def _score(opened: OpenedCell, cell: CellArithmetic) -> Stage:
     text = f"{name}: visible" if cell.is_visible else f"{name}: hidden"
     told = "nothing added" if cell.is_visible else f"{exact(cell.score_before_mask)} − ∞"
     items.append(Term(f"score ({text})", cell.score, f"score, {text}, {told}", is_result=True))
-    return Stage("2 Score", formula, items)
+    return Stage(SCORE, formula, items)
 
 
 def _weight(opened: OpenedCell, cell: CellArithmetic) -> Stage:
@@ -202,7 +203,7 @@ def _weight(opened: OpenedCell, cell: CellArithmetic) -> Stage:
             "sum of the row's weights",
         ),
     )
-    return Stage("3 Weight", "weight = exp(score − row maximum) ÷ row sum", items)
+    return Stage(WEIGHT, "weight = exp(score − row maximum) ÷ row sum", items)
 
 
 def _values(opened: OpenedCell, cell: CellArithmetic) -> Stage:
@@ -236,7 +237,7 @@ def _values(opened: OpenedCell, cell: CellArithmetic) -> Stage:
         others = f"{len(rest)} other keys together" if len(rest) > 1 else "1 other key"
         items.append(bars(f"+ {others}", parts[-2], f"{others},"))
     items.append(bars("= mix, what the head puts out", cell.mix, "mix"))
-    return Stage("4 Values", "mix = Σ weight · v", items)
+    return Stage(VALUES, "mix = Σ weight · v", items)
 
 
 def _residual(opened: OpenedCell, cell: CellArithmetic) -> Stage:
@@ -268,7 +269,7 @@ def _residual(opened: OpenedCell, cell: CellArithmetic) -> Stage:
                 "cosine of what is added with the final hidden state at the query",
             )
         )
-    return Stage("5 Into the residual", f"W_O ({columns}, this head's) · mix", items)
+    return Stage(RESIDUAL, f"W_O ({columns}, this head's) · mix", items)
 
 
 def addresses(opened: OpenedCell, cell: CellArithmetic) -> Sequence[str]:

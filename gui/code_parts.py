@@ -4,10 +4,12 @@ from collections.abc import Iterator
 
 from engine.code_lines import AXES, Called, EngineCode, Fused, Operand
 from engine.source import Source
+from gui.cell_places import place_of, places_in
 from gui.widgets.code_spans import Part
 from gui.widgets.scales import exact
 
 NO_BREAK = "\u00a0"
+HINT = "A click on a line, or Enter, opens what it computes in Cell."
 _TITLES = {
     "fused_mix": "The same from torch's fused kernel",
     "Attention.forward": "Where they are called: project, position, cache, output",
@@ -33,7 +35,8 @@ def parts_of(code: EngineCode, head: int) -> tuple[Part, ...]:
 
 
 def _parts(code: EngineCode, head: int) -> Iterator[Part]:
-    yield Part("note", f"Selected: row {code.row} of T (position {code.query}), row {head} of H.")
+    selected = f"Selected: row {code.row} of T (position {code.query}), row {head} of H."
+    yield Part("note", f"{selected} {HINT}")
     yield from _called(code.attend)
     yield Part("note", _call(code))
     if code.heads_off:
@@ -47,15 +50,16 @@ def _parts(code: EngineCode, head: int) -> Iterator[Part]:
         yield Part("note", _difference(code.fused))
     for source in code.around:
         yield Part("title", _title(source))
-        yield Part("code", source.text)
+        yield Part("code", source.text, places_in(source))
         if source.name == "Attention.forward":
             yield Part("shapes", f"recorded: {_list(code.recorded)}")
 
 
 def _called(called: Called) -> Iterator[Part]:
     for line in called.lines:
-        yield Part("code", line.statement.text)
-        yield Part("shapes", f"{_list(line.takes)} → {_list(line.gives)}")
+        place = place_of(line)
+        yield Part("code", line.statement.text, (place,) * len(line.statement.text.splitlines()))
+        yield Part("shapes", f"{_list(line.takes)} → {_list(line.gives)}", (place,))
 
 
 def _list(operands: tuple[Operand, ...]) -> str:

@@ -27,6 +27,7 @@ class CompareChoice:
     positions: bool = True
     model: Path | None = None
     way: WayWanted = "automatic"
+    at: tuple[int, int] | None = None  # layer and head of another model; None: A's
 
     def conditions(self, of_a: Conditions) -> Conditions | None:
         """What B is run under, given A's; None for A's own.
@@ -56,4 +57,5 @@ class CompareChoice:
             path=self.model if "model" in self.differs else None,
             formats=formats,
             way=self.way,
+            at=self.at if "model" in self.differs else None,
         )

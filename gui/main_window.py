@@ -18,7 +18,6 @@ from PySide6.QtWidgets import (
     QMainWindow,
     QMenu,
     QMessageBox,
-    QTabWidget,
     QToolBar,
     QToolButton,
     QVBoxLayout,
@@ -31,10 +30,11 @@ from gui.message_bar import MessageBar
 from gui.shortcut_list import ShortcutList
 from gui.theme import Theme
 from gui.widgets.fitting_label import FittingLabel
+from gui.widgets.fitting_tabs import FittingTabs
 
 if TYPE_CHECKING:
     from gui.commands import Command
-    from gui.panels.base import Panel
+    from gui.panels.base import Lead, Panel
     from gui.panels.table import PanelRow
     from gui.state import State
     from gui.view import View
@@ -93,9 +93,7 @@ class MainWindow(QMainWindow):
         self._center.setContentsMargins(0, 0, 0, 0)
         self._center.addWidget(self.message_bar)
         self._center.addWidget(self._welcome, 1)
-        self._centered = QTabWidget(self)  # the center's panels, once there are any
-        self._centered.setTabPosition(QTabWidget.TabPosition.South)  # where those of docks are
-        self._centered.setDocumentMode(True)
+        self._centered = FittingTabs(self)  # the center's panels, once there are any
         self._centered.hide()
         center = QWidget()
         center.setLayout(self._center)
@@ -119,6 +117,7 @@ class MainWindow(QMainWindow):
         if isinstance(app, QApplication):
             style.apply_theme(app, theme)
         self._status.set_look(theme, theme.text)
+        self._centered.set_theme(theme)
 
     # Furnishing
 
@@ -146,7 +145,7 @@ class MainWindow(QMainWindow):
             widget = self._empty[row.name] = QWidget(self)
             edge, *how = row.place.split()
             if edge == "center":
-                self._centered.addTab(widget, row.short_title)
+                self._centered.add_page(widget, row.tab_names, row.title)
             else:
                 dock = self._make_dock(row, widget)
                 if "bare" in how:
@@ -170,6 +169,7 @@ class MainWindow(QMainWindow):
     def add_panel(self, panel: "Panel") -> None:
         """Put a panel into the place that `furnish` kept for it; it draws what the others show."""
         panel.wished.connect(self.wished)
+        panel.lead_wanted.connect(self._follow)
         panel.export_wanted.connect(lambda: self.export_wanted.emit(panel))
         self._panels[panel.name] = panel
         empty = self._empty.pop(panel.name)
@@ -179,11 +179,7 @@ class MainWindow(QMainWindow):
             dock.visibilityChanged.connect(panel.set_in_front)
             panel.set_in_front(panel.name not in self._behind)
         else:
-            index = self._centered.indexOf(empty)
-            self._centered.insertTab(index, panel, self._centered.tabText(index))
-            if self._centered.currentWidget() is empty:
-                self._centered.setCurrentIndex(index)
-            self._centered.removeTab(index + 1)
+            self._centered.replace_page(empty, panel)
         empty.deleteLater()
         if self._view is not None:
             panel.show_view(self._view)
@@ -241,7 +237,7 @@ class MainWindow(QMainWindow):
         return self.fontInfo().pixelSize()
 
     def _make_dock(self, row: "PanelRow", widget: QWidget) -> QDockWidget:
-        dock = QDockWidget(row.short_title)
+        dock = QDockWidget(row.tab_names[0])
         dock.setObjectName(f"dock_{row.name}")
         dock.setWidget(widget)
         dock.visibilityChanged.connect(partial(self._note_front, row.name))
@@ -390,6 +386,10 @@ class MainWindow(QMainWindow):
             if taker.focusProxy() or taker.focusPolicy() != Qt.FocusPolicy.NoFocus:
                 taker.setFocus(Qt.FocusReason.ShortcutFocusReason)
                 return
+
+    def _follow(self, lead: "Lead") -> None:
+        self.go_to_panel(lead.panel)
+        self._panels[lead.panel].show_place(lead.place)
 
     @property
     def panel_in_use(self) -> "Panel | None":

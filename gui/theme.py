@@ -119,7 +119,7 @@ DARK = replace(
     hatch="#4E5965",
     weights_map="viridis",
     loss_map="inferno",
-    difference_map="CET-CBD1",
+    difference_map="CET-D6",
 )
 
 PROJECTOR = replace(

@@ -32,6 +32,16 @@ class Figure:
     digits: str
 
 
+@dataclass(frozen=True)
+class Lead:
+    """A way to another panel: where it goes, and what must be wished for before."""
+
+    title: str  # "Open its arithmetic in Cell"
+    panel: str  # a name
+    place: object = None  # in that panel, as it knows it
+    before: Wish | None = None
+
+
 class Panel(QWidget):
     """Draws a View and emits wishes; holds no state of its own beyond what it last drew.
 
@@ -45,6 +55,7 @@ class Panel(QWidget):
 
     wished = Signal(object)  # Wish
     export_wanted = Signal()
+    lead_wanted = Signal(object)  # Lead
 
     def __init__(self) -> None:
         super().__init__()
@@ -97,6 +108,15 @@ class Panel(QWidget):
         """Ask for something; the controller decides."""
         self.wished.emit(wish)
 
+    def lead(self, lead: Lead) -> None:
+        """Ask for another panel, and for what is to be seen there."""
+        if lead.before is not None:
+            self.wish(lead.before)
+        self.lead_wanted.emit(lead)
+
+    def show_place(self, place: object) -> None:
+        """Show a place that a lead led to, once it is there."""
+
     # What leaves the program
 
     @property
@@ -124,6 +144,10 @@ class Panel(QWidget):
         """What a right click offers to do, and the wish for it."""
         return ()
 
+    def leads(self) -> tuple[Lead, ...]:
+        """Where a right click offers to go."""
+        return ()
+
     def copy_by_key(self, widget: QWidget) -> None:
         """Let the key for copying, pressed in a widget, copy the first of the figures."""
         shortcut = QShortcut(QKeySequence.StandardKey.Copy, widget)
@@ -136,6 +160,9 @@ class Panel(QWidget):
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         for title, wish in self.offers():
             menu.addAction(title).triggered.connect(lambda _on=False, wish=wish: self.wish(wish))
+        for lead in self.leads():
+            action = menu.addAction(lead.title)
+            action.triggered.connect(lambda _on=False, lead=lead: self.lead(lead))
         menu.addSeparator()
         for figure in self.figures():
             action = menu.addAction(f"Copy {figure.name}")

@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout
 
 from engine.cell import CellArithmetic
 from engine.reading import Reading
+from gui.cell_places import CellPlace
 from gui.cell_stages import addresses, stages_of
 from gui.numbers import Table
 from gui.panels.absence import absence
@@ -60,6 +61,7 @@ class CellPanel(AskingPanel):
         self._foot.addWidget(self.told)
         self._foot.addWidget(self.check)
         self._layout.addLayout(self._foot)
+        self._place: CellPlace | None = None  # to be shown once it is there
 
     def draw(self, view: View, previous: View | None) -> None:
         """Show the arithmetic that the view has; dimmed while it is not the selected weight's."""
@@ -77,6 +79,17 @@ class CellPanel(AskingPanel):
         self.view.set_stale(view.state.stale or not is_selected)
         if previous is None or opened is not previous.state.cell or not self.view.rows():
             self._show_cell(opened, cell)
+        if is_selected and self._place is not None:
+            place, self._place = self._place, None
+            self.view.go_to_stage(place.stage, is_result=place.is_result)
+
+    def show_place(self, place: object) -> None:
+        """Go to a stage, once the arithmetic of the selected weight is there."""
+        if isinstance(place, CellPlace):
+            self._place = place
+            view = self.drawn
+            if view is not None and self.is_seen:
+                self.draw(view, view)
 
     def reading_of(self, view: View) -> Reading | None:
         """The reading that the arithmetic was asked for, which may be older."""

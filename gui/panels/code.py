@@ -8,10 +8,11 @@ from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout
 
 from engine.code_lines import EngineCode, Fused
 from engine.reading import Reading
+from gui.cell_places import CellPlace
 from gui.code_parts import code_text, heading, parts_of
 from gui.numbers import Table
 from gui.panels.absence import absence
-from gui.panels.base import AskingPanel, Figure
+from gui.panels.base import AskingPanel, Figure, Lead
 from gui.state import OpenedCode
 from gui.tables import code_tables
 from gui.theme import Theme
@@ -39,6 +40,7 @@ class CodePanel(AskingPanel):
         self.view = CodeView()
         self.view.setAccessibleName("Lines of the engine")
         self.view.copy_wanted.connect(self._copy)
+        self.view.followed.connect(lambda place: self.lead(_lead(place)))
         self.check = CheckLine()
         self.copy_button = QPushButton("Copy")
         self.copy_button.setToolTip("Copy the four lines with their shapes (Ctrl+C).")
@@ -96,6 +98,11 @@ class CodePanel(AskingPanel):
             Figure("mix by the kernel", exact(fused.fused)),
         )
 
+    def leads(self) -> tuple[Lead, ...]:
+        """To what the line under the pointer computes, or else that of the caret."""
+        place = self.view.lead_now()
+        return (_lead(place),) if isinstance(place, CellPlace) else ()
+
     # Drawing
 
     def _show_nothing(self, sentence: str) -> None:
@@ -145,3 +152,7 @@ class CodePanel(AskingPanel):
     def _copy(self) -> None:
         if self._code is not None:
             QGuiApplication.clipboard().setText(code_text(self._code))
+
+
+def _lead(place: CellPlace) -> Lead:
+    return Lead(f"Open “{place.stage}” in Cell", "cell", place)

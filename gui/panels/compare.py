@@ -39,6 +39,7 @@ from gui.theme import Theme
 from gui.view import View
 from gui.widgets.candidate_pairs import CandidatePairs
 from gui.widgets.compare_fields import CompareFields
+from gui.widgets.even_row import EvenRow
 from gui.widgets.fitting_label import FittingLabel
 from gui.widgets.head_view import Cell
 from gui.widgets.legend_line import LegendLine
@@ -83,7 +84,7 @@ class ComparePanel(AskingPanel):
         self._squares, self._table = QWidget(), QWidget()
         self._rows = QVBoxLayout(self)
         self._squares_rows, self._table_rows = QVBoxLayout(self._squares), QVBoxLayout(self._table)
-        self._squares_row, self._line = QHBoxLayout(), QHBoxLayout()
+        self._line = QHBoxLayout()
         self._body = QBoxLayout(QBoxLayout.Direction.TopToBottom)
         self._em = 11
         self._place()
@@ -120,7 +121,11 @@ class ComparePanel(AskingPanel):
         is_other = comparison is not self._shown
         if is_other:
             self._show_comparison(comparison)
-        self.fields.show_tokens(comparison.b.document)
+        b = comparison.b
+        self.fields.show_tokens(b.document)
+        self.fields.show_heads(
+            (b.focus.layer, b.focus.head), b.info.config.n_layer, b.info.config.n_head
+        )
         self.legends.set_legends(self.matrices[0].legend, self.matrices[2].legend)
         for widget in (*self.matrices, self.candidates):
             widget.set_stale(state.stale or bool(obstacle or standing.pending))
@@ -309,7 +314,6 @@ class ComparePanel(AskingPanel):
         self._rows.setContentsMargins(2 * unit, unit, 2 * unit, unit)
         for layout in (self._rows, self._body, self._squares_rows, self._table_rows, self._line):
             layout.setSpacing(unit)
-        self._squares_row.setSpacing(0)
         self._em = theme.font_axis
         self._share_room()
 
@@ -357,9 +361,7 @@ class ComparePanel(AskingPanel):
     # Layout
 
     def _place(self) -> None:
-        for matrix in self.matrices:
-            self._squares_row.addWidget(matrix, 1)
-        self._squares_rows.addLayout(self._squares_row, 1)
+        self._squares_rows.addWidget(EvenRow(self.matrices), 1)
         self._squares_rows.addWidget(self.legends)
         self._table_rows.addWidget(self.follows)
         self._table_rows.addWidget(self.candidates, 1)

@@ -19,7 +19,7 @@ from engine.readouts import CARRIED, n_carrying
 from gui.head_effects import switched
 from gui.numbers import Table
 from gui.panels.absence import absence
-from gui.panels.base import Figure, Panel
+from gui.panels.base import Figure, Lead, Panel
 from gui.state import Scale
 from gui.tables import head_tables
 from gui.view import View
@@ -55,6 +55,7 @@ class HeadPanel(Panel):
             self.stack.addWidget(head_view)
             head_view.cell_clicked.connect(self._select)
             head_view.cell_requested.connect(self._select)
+            head_view.opened.connect(lambda: self.lead(Lead("", "cell")))
             head_view.cell_hovered.connect(lambda *cell: self.wish(PointAt(cell)))
             head_view.hover_left.connect(lambda: self.wish(PointAt(None)))
             self.copy_by_key(head_view)
@@ -168,6 +169,17 @@ class HeadPanel(Panel):
         at = view.layer, view.head
         onto = "on" if at in view.state.heads_off.heads else "off"
         return ((f"Switch {onto} layer {at[0]}, head {at[1]}", switched(view.state, at)),)
+
+    def leads(self) -> tuple[Lead, ...]:
+        """To the arithmetic of the weight under the pointer, or else of the selected one."""
+        view = self._drawn
+        if view is None or view.query is None:
+            return ()
+        shown = self.views[view.state.display.drawing].shown_cell
+        if shown is None:
+            return (Lead("Open the arithmetic of the largest weight", "cell"),)
+        title = f"Open the arithmetic of query {shown[0]}, key {shown[1]}"
+        return (Lead(title, "cell", before=SelectPosition(*shown)),)
 
     def _switch(self) -> None:
         view = self._drawn

@@ -3,7 +3,7 @@
 from typing import ClassVar
 
 import numpy as np
-from PySide6.QtWidgets import QGridLayout, QVBoxLayout
+from PySide6.QtWidgets import QGridLayout, QVBoxLayout, QWidget
 
 from engine.conditions import Mask
 from engine.experiments import MASKS, LeakTrials
@@ -19,8 +19,10 @@ from gui.widgets.fitting_label import FittingLabel
 from gui.widgets.legend_line import LegendLine
 from gui.widgets.lettering import quoted
 from gui.widgets.scales import exact
+from gui.widgets.sentence_page import SentencePage
 from gui.widgets.token_text import display
 from gui.widgets.trial_view import TrialView, loss_words
+from gui.widgets.wrapping_label import WrappingLabel
 from gui.wishes import WantLeak
 
 WAITING = "Both models are reading the text."
@@ -38,6 +40,7 @@ class LeakPanel(AskingPanel):
         super().__init__()
         self.heading = FittingLabel(name="The four losses", fills=True)
         self.told = FittingLabel(name="The answer that is read", fills=True)
+        self.left_out = WrappingLabel()
         self.legend = LegendLine((1,))
         self.views = {
             (trained, mask): TrialView(
@@ -77,6 +80,7 @@ class LeakPanel(AskingPanel):
             obstacle = "" if opened is None else opened.obstacle
             self._show_nothing(missing or obstacle or WAITING)
             return
+        self.page.show_content()
         if trials is not self._shown:
             self._show_trials(trials)
         text = "" if view.reading is None else view.reading.document.text
@@ -115,7 +119,8 @@ class LeakPanel(AskingPanel):
         self.told.set_wordings("")
         self.legend.set_legends()
         for view in self.views.values():
-            view.set_empty(sentence if view is self._leaking else "")
+            view.set_empty("")
+        self.page.show_sentence(sentence)
         self.setAccessibleDescription(f"{self.help} {sentence}")
 
     def _show_trials(self, trials: LeakTrials) -> None:
@@ -125,6 +130,7 @@ class LeakPanel(AskingPanel):
             view.set_trial(trials.trial(trained, mask), labels)
         self.legend.set_legends(self._leaking.matrix.legend)
         self.heading.set_wordings(*summary(trials))
+        self.left_out.say(left_out_words(trials.n_left_out, len(trials.tokens)))
         last = len(trials.tokens) - 2
         if self._query is None or self._query > last:
             self._query = max(0, last)
@@ -144,7 +150,8 @@ class LeakPanel(AskingPanel):
         if trials is None:
             return
         self.told.set_wordings(*answer_words(trials, query))
-        parts = (self.help, self.heading.text(), self.told.text(), written_words(trials))
+        read = (self.heading.text(), self.left_out.text(), self.told.text())
+        parts = (self.help, *filter(None, read), written_words(trials))
         self.setAccessibleDescription(" ".join(parts))
 
     def _point(self, query: int | None, key: int | None = None) -> None:
@@ -162,13 +169,19 @@ class LeakPanel(AskingPanel):
     # Layout
 
     def _place(self) -> None:
-        self._rows, self._grid = QVBoxLayout(self), QGridLayout()
+        content = QWidget()
+        self.page = SentencePage(content)
+        outer = QVBoxLayout(self)
+        outer.setContentsMargins(0, 0, 0, 0)
+        outer.addWidget(self.page)
+        self._rows, self._grid = QVBoxLayout(content), QGridLayout()
         for at, view in enumerate(self.views.values()):
             self._grid.addWidget(view, at // 2, at % 2)
         for side in (0, 1):
             self._grid.setRowStretch(side, 1)
             self._grid.setColumnStretch(side, 1)
         self._rows.addWidget(self.heading)
+        self._rows.addWidget(self.left_out)
         self._rows.addWidget(self.told)
         self._rows.addLayout(self._grid, 1)
         self._rows.addWidget(self.legend)
@@ -177,6 +190,8 @@ class LeakPanel(AskingPanel):
         unit = theme.unit
         self.heading.set_look(theme, theme.text, bold=True)
         self.told.set_look(theme, theme.text)
+        self.left_out.set_look(theme.font_axis, theme.text_dim)
+        self.page.set_theme(theme)
         self.legend.set_theme(theme)
         for view in self.views.values():
             view.set_theme(theme)
@@ -187,6 +202,9 @@ class LeakPanel(AskingPanel):
 
 def summary(trials: LeakTrials) -> tuple[str, ...]:
     """The four losses in a sentence, in fewer and fewer words."""
+    if len(trials.tokens) < 2:
+        first = "The first token has no loss: nothing stands before it that could predict it"
+        return f"{first}.", "The first token has no loss."
     honest, leaking = (
         " / ".join(loss_words(trials.trial(trained, mask).mean_loss) for mask in MASKS)
         for trained in MASKS
@@ -197,6 +215,16 @@ def summary(trials: LeakTrials) -> tuple[str, ...]:
         f"Nats per token, mask on / off: trained with it {honest}, without it {leaking}",
         f"Mask on / off: trained with {honest}, without {leaking}",
         f"with {honest}, without {leaking}",
+    )
+
+
+def left_out_words(n_left_out: int, n_read: int) -> str:
+    """How much of a long text is read."""
+    if not n_left_out:
+        return ""
+    return (
+        f"Read are the last {n_read:,} of the text's {n_read + n_left_out:,} tokens: these models "
+        "see no more."
     )
 
 

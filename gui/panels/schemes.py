@@ -1,5 +1,6 @@
 """What positions are for: one text through five models that differ in nothing else."""
 
+from math import ceil
 from typing import ClassVar
 
 import numpy as np
@@ -21,6 +22,7 @@ from gui.experimenting import SCHEME_MODELS
 from gui.numbers import Table
 from gui.panels.absence import absence
 from gui.panels.base import AskingPanel, Figure
+from gui.panels.leak import left_out_words
 from gui.stamp import Fact
 from gui.state import ExperimentChoice
 from gui.tables import scheme_tables
@@ -29,9 +31,10 @@ from gui.view import View
 from gui.widgets.chart_grid import ChartGrid
 from gui.widgets.fitting_label import FittingLabel
 from gui.widgets.legend_line import LegendLine
-from gui.widgets.lettering import quoted
+from gui.widgets.lettering import Lettering, quoted
 from gui.widgets.number_field import Number, NumberField, NumberKind
 from gui.widgets.scheme_charts import SchemeChart, loss_range
+from gui.widgets.sentence_page import SentencePage
 from gui.widgets.token_text import display
 from gui.widgets.trial_view import BareMatrix, loss_words
 from gui.widgets.wrapping_label import WrappingLabel
@@ -40,6 +43,7 @@ from gui.wishes import ChangeExperiment, EditText, WantSchemes
 WAITING = "All five models are reading the text."
 SCHEMES = tuple(name.removeprefix("positions-") for name in SCHEME_MODELS)
 _TITLES = {"alibi": "ALiBi"}
+_SHORT = {"sinusoidal": "sines"}  # where a column is narrow
 _CHANGES = {
     "As it is": "The text as it is.",
     "Shuffled": "All tokens but the last in another order, which a seed decides.",
@@ -72,10 +76,10 @@ class SchemesPanel(AskingPanel):
             "Put a held-out passage into the prompt that is longer than the models were trained on."
         )
         self.told = FittingLabel(name="What the change did", fills=True)
-        self.complaint = WrappingLabel()
+        self.complaint, self.left_out = WrappingLabel(), WrappingLabel()
         self.matrices = {name: BareMatrix() for name in SCHEMES}  # of the changed text
         self.plain = {name: BareMatrix() for name in SCHEMES}  # of the text as it is
-        for widget in (self.complaint, self.seed, self.shift, *self.plain.values()):
+        for widget in (self.complaint, self.left_out, self.seed, self.shift, *self.plain.values()):
             widget.hide()
         self.charts = {name: SchemeChart(_title(name)) for name in SCHEMES}
         self.legend = LegendLine((1,))
@@ -119,6 +123,7 @@ class SchemesPanel(AskingPanel):
             obstacle = "" if opened is None else opened.obstacle
             self._show_nothing(missing or obstacle or WAITING)
             return
+        self.page.show_content()
         if readings is not self._shown:
             self._show_readings(readings)
         text = "" if view.reading is None else view.reading.document.text
@@ -202,8 +207,10 @@ class SchemesPanel(AskingPanel):
         self._shown = None
         self.told.set_wordings("")
         self.legend.set_legends()
+        self.left_out.say("")
+        self.page.show_sentence(sentence)
         for name, matrix in self.matrices.items():
-            matrix.set_empty(sentence if name == "rotary" else "")
+            matrix.set_empty("")
             self.plain[name].set_empty("")
             self.charts[name].hide_points()
         for label in self._titles:
@@ -218,7 +225,8 @@ class SchemesPanel(AskingPanel):
         visible = np.tri(n_tokens, dtype=np.bool_)
         top = loss_range(readings)
         for label, each in zip(self._titles, readings.readings, strict=True):
-            label.set_wordings(_title(each.positions))
+            title = _title(each.positions)
+            label.set_wordings(title, _SHORT.get(each.positions, title))
             for matrices, pattern in (
                 (self.plain, each.pattern),
                 (self.matrices, each.changed_pattern),
@@ -227,11 +235,13 @@ class SchemesPanel(AskingPanel):
                 matrix.set_absent(np.zeros(n_tokens, np.bool_), ())
                 matrix.set_matrix(pattern, visible, labels, labels)
             self.charts[each.positions].show_reading(each, readings.trained_length, top)
+        self.left_out.say(left_out_words(readings.n_left_out, n_tokens))
         self.legend.set_legends(self.matrices["learned"].legend)
         self._cells.show_readings(readings)
         self._tell()
         rows = " ".join(scheme_words(each, readings.change) for each in readings.readings)
-        self.setAccessibleDescription(f"{self.help} {self.told.text()} {rows}")
+        said = filter(None, (self.help, self.left_out.text(), self.told.text(), rows))
+        self.setAccessibleDescription(" ".join(said))
 
     def _point(self, cell: tuple[int, int] | None, *, is_changed: bool) -> None:
         for matrix in (self.matrices if is_changed else self.plain).values():
@@ -305,16 +315,22 @@ class SchemesPanel(AskingPanel):
         self._rows.addLayout(self._line)
         self._rows.addWidget(self.complaint)
         self._rows.addWidget(self.told)
-        self._rows.addWidget(self._stack, 1)
+        self._rows.addWidget(self.left_out)
+        self.page = SentencePage(self._stack)
+        self._rows.addWidget(self.page, 1)
         self._rows.addLayout(self._last)
 
     def _dress(self, theme: Theme) -> None:
         unit = theme.unit
         self.told.set_look(theme, theme.text)
         self.complaint.set_look(theme.font_body, theme.bad)
+        self.left_out.set_look(theme.font_axis, theme.text_dim)
+        self.page.set_theme(theme)
         self.legend.set_theme(theme)
         for label in self._labels:
-            label.set_look(theme, theme.text_dim)
+            label.set_look(theme, theme.text_dim, small=True)
+            width = Lettering(label.font(), theme.font_axis).width(label.text())
+            label.setFixedWidth(ceil(width) + 1)  # a label asks for more, which the legend needs
         for label, name in zip(self._row_names, ("as it is", "changed"), strict=True):
             label.set_look(theme, theme.text_dim, small=True)
             label.set_wordings(name)

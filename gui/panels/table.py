@@ -20,11 +20,13 @@ class PanelRow:
     title: str
     help: str  # one sentence
     tab: str = ""  # a shorter title, for where panels share one place as tabs
+    short_tab: str = ""  # a still shorter one, for where many share a narrow place
 
     @property
-    def short_title(self) -> str:
-        """What stands on its tab or dock."""
-        return self.tab or self.title
+    def tab_names(self) -> tuple[str, str]:
+        """What its tab or dock is called, and in a narrow place."""
+        name = self.tab or self.title
+        return name, self.short_tab or name
 
     @property
     def is_in_front(self) -> bool:
@@ -67,6 +69,7 @@ PANELS = (
         "center",
         "One head",
         "The weights of one head: each row is a query (who looks), each column a key (at whom).",
+        short_tab="Head",
     ),
     PanelRow(
         "next_token",
@@ -183,6 +186,7 @@ PANELS = (
         "Decoding with and without the KV cache, and reading at once and token by token: both"
         " run here and now, are timed, and must give the same.",
         tab="Two ways",
+        short_tab="Ways",
     ),
     PanelRow(
         "cost",
@@ -190,6 +194,7 @@ PANELS = (
         "Cost lab",
         "What a pass costs by the length of the text, part by part: multiply-adds and bytes "
         "by the formula, and the time that this machine takes.",
+        short_tab="Cost",
     ),
     PanelRow(
         "designs",
@@ -197,6 +202,7 @@ PANELS = (
         "Cache designs",
         "What the KV cache would hold of this text under other designs, what each layer "
         "holds, and what well-known models hold.",
+        short_tab="Designs",
     ),
 )
 

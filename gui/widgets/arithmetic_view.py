@@ -17,7 +17,7 @@ from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QWidget
 
 from gui.theme import LIGHT, Theme
 from gui.widgets.arithmetic_drawing import ArithmeticDrawing
-from gui.widgets.arithmetic_stages import Item, Stage, full_text, summary
+from gui.widgets.arithmetic_stages import Item, Marks, Stage, Term, full_text, summary
 
 HINT = "Point at a number to read all its digits."
 _STALE = 0.45
@@ -114,6 +114,30 @@ class ArithmeticView(QAbstractScrollArea):
         return slot.translated(0, -self.verticalScrollBar().value())
 
     # Moving
+
+    def go_to_stage(self, title: str, *, is_result: bool) -> None:
+        """Make a stage's result the current number, or else what it begins with."""
+        rows = self._rows_of(title)
+        if not rows:
+            return
+        items = [self._placed[row].item for row in rows]
+        results = [at for at, item in enumerate(items) if isinstance(item, Term) and item.is_result]
+        numbers = [at for at, item in enumerate(items) if not isinstance(item, Marks)]
+        at = (results or [len(rows) - 1])[0] if is_result else (numbers or [0])[0]
+        self._hovered, self._current = None, (rows[at], 0)
+        top = self._placed[rows[0]].head.top() - 2 * self._theme.unit
+        self.verticalScrollBar().setValue(int(top))
+        self._reveal(self._current)
+        self._tell()
+
+    def _rows_of(self, title: str) -> list[int]:
+        """The rows of a stage in which there are numbers."""
+        rows, stage = [], ""
+        for row, placed in enumerate(self._placed):
+            stage = placed.stage.title if placed.stage is not None else stage
+            if stage == title and len(placed.item):
+                rows.append(row)
+        return rows
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Go to another number. Page Up and Page Down are the clicker's."""

@@ -3,7 +3,7 @@
 import io
 import keyword
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -24,10 +24,14 @@ _HUES: dict[str, Kind] = {
 
 @dataclass(frozen=True)
 class Part:
-    """A paragraph, or some lines of code."""
+    """A paragraph, or some lines of code.
+
+    `leads` has for each line what it leads to, None where that is nothing.
+    """
 
     kind: PartKind
     text: str
+    leads: tuple[Hashable | None, ...] = ()
 
 
 class Span(NamedTuple):

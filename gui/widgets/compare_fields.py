@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
 from engine.comparison import WayWanted
 from engine.conditions import Conditions, Mask
 from engine.document import Document
+from engine.errors import ConfigError
 from gui.ask_for_model import ask_for_file, ask_for_folder
 from gui.compare_choice import CompareChoice, Difference
 from gui.theme import Theme
@@ -72,8 +73,14 @@ class CompareFields(QWidget):
         self.positions.setToolTip("Without them the model cannot tell the order of the tokens.")
         self.model_choice = _combo("Model of the second run, B", [])
         self.model_choice.setPlaceholderText("choose a model")
+        self.same_head = QCheckBox("A's head")
+        self.same_head.setToolTip("Layer and head of B are those of A, or the last that B has.")
+        self.layer_field = NumberField(_kind("B's layer", 0), lambda n: self._check_at(0, n))
+        self.head_field = NumberField(_kind("B's head", 0), lambda n: self._check_at(1, n))
+        self._at, self._n_at = (0, 0), (1, 1)  # of B: layer and head, how many there are of each
         self.complaint = FittingLabel(fills=True)
         self._window_parts: tuple[QWidget, ...] = ()
+        self._head_parts: tuple[QWidget, ...] = ()
         self._slack = 0
         self._place()
         self._connect()
@@ -97,6 +104,24 @@ class CompareFields(QWidget):
         self.positions.setChecked(choice.positions)
         self.model_choice.setVisible("model" in choice.differs)
         self._show_model(choice.model)
+        has_model = "model" in choice.differs
+        self.same_head.setVisible(has_model)
+        self.same_head.setChecked(choice.at is None)
+        for part in self._head_parts:
+            part.setVisible(has_model and choice.at is not None)
+        self._show_at(choice.at or self._at)
+
+    def show_heads(self, at: tuple[int, int], n_layer: int, n_head: int) -> None:
+        """Know which head of B is shown, and how many it has."""
+        self._at, self._n_at = at, (n_layer, n_head)
+        self.layer_field.set_most(n_layer - 1)
+        self.head_field.set_most(n_head - 1)
+        if self._choice.at is None:
+            self._show_at(at)
+
+    def _show_at(self, at: tuple[int, int]) -> None:
+        self.layer_field.show_value(at[0])
+        self.head_field.show_value(at[1])
 
     def show_tokens(self, document: Document) -> None:
         """Draw B's tokens under its text, if that is the text of the field."""
@@ -110,9 +135,9 @@ class CompareFields(QWidget):
         self.lead.setMaximumWidth(8 * theme.font_body)
         self.complaint.set_look(theme, theme.bad, small=True)
         self.lead.set_look(theme, theme.text)
-        for field in (self.window_field, self.sinks_field):
+        for field in self._fields:
             field.set_theme(theme)
-        for layout in (self._switches, self._texts, self._conditions, self._rows):
+        for layout in (self._switches, self._texts, self._of_model, self._conditions, self._rows):
             layout.setSpacing(theme.unit)
 
     def set_lines(self, n_lines: int) -> None:
@@ -132,8 +157,26 @@ class CompareFields(QWidget):
         self.sinks_field.committed.connect(lambda k: self.changed.emit({"sinks": int(k)}))
         self.positions.clicked.connect(lambda on: self.changed.emit({"positions": on}))
         self.model_choice.activated.connect(self._choose_model)
-        for field in (self.window_field, self.sinks_field):
+        self.same_head.clicked.connect(
+            lambda same: self.changed.emit({"at": None if same else self._at})
+        )
+        self.layer_field.committed.connect(lambda _n: self._tell_at())
+        self.head_field.committed.connect(lambda _n: self._tell_at())
+        for field in self._fields:
             field.complained.connect(self._complain)
+
+    @property
+    def _fields(self) -> tuple[NumberField, ...]:
+        return self.window_field, self.sinks_field, self.layer_field, self.head_field
+
+    def _tell_at(self) -> None:
+        self.changed.emit({"at": (int(self.layer_field.value), int(self.head_field.value))})
+
+    def _check_at(self, axis: int, number: Number) -> None:
+        """Whether B has such a layer or head."""
+        name, most = ("layer", "head")[axis], self._n_at[axis] - 1
+        if not 0 <= number <= most:
+            raise ConfigError(f"{name} = {number} is not in B; use 0 to {most}.")
 
     def _choose_preset(self, row: int) -> None:
         self.presets.setCurrentIndex(-1)
@@ -149,14 +192,14 @@ class CompareFields(QWidget):
 
     def _choose_model(self, row: int) -> None:
         if row < len(self._models):
-            self.changed.emit({"model": self._models[row][1]})
+            self.changed.emit({"model": self._models[row][1], "at": None})
             return
         ask = ask_for_folder if row == len(self._models) else ask_for_file
         path = ask(self)
         if path is None:
             self._show_model(self._choice.model)
         else:
-            self.changed.emit({"model": path})
+            self.changed.emit({"model": path, "at": None})
 
     def _show_model(self, path: Path | None) -> None:
         known = [each for _name, each in self._models]
@@ -170,7 +213,7 @@ class CompareFields(QWidget):
         self.model_choice.setCurrentIndex(-1 if path is None else known.index(path))
 
     def _complain(self) -> None:
-        said = filter(None, (self.window_field.complaint, self.sinks_field.complaint))
+        said = filter(None, (field.complaint for field in self._fields))
         self.complaint.set_wordings(next(said, ""))
         self.complaint.setVisible(bool(self.complaint.text()))
 
@@ -178,7 +221,8 @@ class CompareFields(QWidget):
 
     def _place(self) -> None:
         self._rows, self._switches = QVBoxLayout(self), QHBoxLayout()
-        self._texts, self._conditions = QHBoxLayout(), QHBoxLayout()
+        self._texts, self._of_model = QHBoxLayout(), QHBoxLayout()
+        self._conditions = QHBoxLayout()
         self._rows.setContentsMargins(0, 0, 0, 0)
         self._switches.addWidget(self.presets)
         self._switches.addWidget(self.lead, 1)
@@ -193,20 +237,23 @@ class CompareFields(QWidget):
             self._switches.addWidget(switch)
         self._switches.addWidget(self.way)
         self._switches.addStretch(1)
-        window, sinks = QLabel("n"), QLabel("first")
+        window, sinks, layer, head = (QLabel(name) for name in ("n", "first", "layer", "head"))
+        self._head_parts = (layer, self.layer_field, head, self.head_field)
         self._window_parts = (window, self.window_field, sinks, self.sinks_field)
-        for label, field in ((window, self.window_field), (sinks, self.sinks_field)):
+        labels = (window, sinks, layer, head)
+        for label, field in zip(labels, self._fields, strict=True):
+            label.setTextFormat(Qt.TextFormat.PlainText)
             label.setBuddy(field)
         self._texts.addWidget(self.prompt, 1)
-        self._texts.addWidget(self.model_choice)
-        self._texts.addStretch(0)
+        for part in (self.model_choice, self.same_head, *self._head_parts):
+            self._of_model.addWidget(part)
+        self._of_model.addStretch(1)
         for widget in (self.mask_choice, *self._window_parts, self.positions):
             self._conditions.addWidget(widget)
         self._conditions.addStretch(1)
-        for label in (window, sinks):
-            label.setTextFormat(Qt.TextFormat.PlainText)
         self._rows.addLayout(self._switches)
         self._rows.addLayout(self._texts)
+        self._rows.addLayout(self._of_model)
         self._rows.addLayout(self._conditions)
         self._rows.addWidget(self.complaint)
         self.complaint.hide()

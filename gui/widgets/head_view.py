@@ -24,6 +24,9 @@ from gui.widgets.scales import Extent, WeightScale, colour_table, exact, levels
 
 QUERY_AXIS, KEY_AXIS = "query (who looks)", "key (at whom)"
 HINT = "Point at a weight to read it."
+LONG_HINT = "Point at a weight to read it; Enter opens the arithmetic of the selected one."
+
+_ENTER = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
 
 Cell = tuple[int, int]
 
@@ -41,6 +44,7 @@ class HeadView(QWidget):
     hover_left = Signal()
     cell_clicked = Signal(int, int)
     cell_requested = Signal(int, int)  # by keyboard
+    opened = Signal()  # by Enter: whatever is selected
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -286,7 +290,7 @@ class HeadView(QWidget):
     def _headline(self, cell: Cell | None) -> str:
         """The sentence on top, in few words where the place is narrow."""
         if cell is None:
-            return HINT
+            return LONG_HINT if self._body.fits(LONG_HINT, self._header().width()) else HINT
         query, key = cell
         text = self.describe(query, key)
         if self._body.fits(text, self._header().width()):
@@ -395,8 +399,13 @@ class HeadView(QWidget):
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Ask for another cell: arrows by one, Home and End along the row, with Ctrl along all.
 
+        Enter opens the selected one, for whoever listens.
+
         Page Up and Page Down are the clicker's.
         """
+        if event.key() in _ENTER and not self._is_empty:
+            self.opened.emit()
+            return
         cell = None if self._is_empty else self._cell_by_key(event)
         if cell is None:
             event.ignore()

@@ -114,13 +114,17 @@ class Legend:
             axis.draw(painter, QRectF(x, place.top(), wide, line), text)
             x += wide + gap
 
-        room = right - x - sum(axis.width(text) + 2 * gap for text in (self._sentence(), *numbers))
+        name = self._sentence()
+        room = right - x - sum(axis.width(text) + 2 * gap for text in (name, *numbers))
+        if room < _SHORTEST_BAR * axis.em:  # the numbers at its ends say the rest of the name
+            room += axis.width(name) - axis.width(self._short_sentence())
+            name = self._short_sentence()
         marked = sum(axis.width(text) + axis.em + 3 * gap for _mark, text in marks)
         if room - marked < _SHORTEST_BAR * axis.em:
             marks, marked = [], 0.0
         parts = len(numbers) - 1
         each = min(_LONGEST_BAR * axis.em, room - marked) / parts
-        write(self._sentence())
+        write(name)
         for part, number in enumerate(numbers):
             write(number)
             if part < parts and each > axis.em / 2:
@@ -140,6 +144,11 @@ class Legend:
 
     def _sentence(self) -> str:
         return sentence(self.scale, leave_first_out=self.leave_first_out, top=self.top)
+
+    def _short_sentence(self) -> str:
+        """The name without what stands at the ends of the bar."""
+        name = self._sentence()
+        return name.split(",")[0] if self.scale == "linear" and not self.leave_first_out else name
 
     def _ticks(self) -> list[tuple[float, str]]:
         return ticks(self.scale, self.top)

@@ -427,7 +427,7 @@ class LossRows(QAbstractScrollArea):
         wanted = {
             "nats": self._body.width("00.00"),
             "bits": self._axis.width("00.00"),
-            "prob.": self._axis.width("> 99.9 %"),
+            "prob.": max(map(self._axis.width, ("> 99.9 %", "< 0.001 %"))),
             "rank": self._axis.width("00,000"),
         }
         left = position.right + 2 * gap

@@ -196,6 +196,7 @@ class NumberField(QAbstractSpinBox):
         for state in (QPalette.ColorGroup.Active, QPalette.ColorGroup.Inactive):
             palette.setColor(state, QPalette.ColorRole.Text, QColor(colour))
         self.setPalette(palette)
+        self.lineEdit().setPalette(palette)  # it does not follow once a style sheet was in force
 
     def _width_of_digits(self) -> int:
         return self.fontMetrics().horizontalAdvance(self._kind.room_for) + _FRAME

@@ -1,5 +1,7 @@
 """One trial of the leak pair: a head's heatmap, the mean loss, and what the model writes."""
 
+from math import isnan
+
 import numpy as np
 from PySide6.QtCore import QRectF, QSize, Qt
 from PySide6.QtGui import QResizeEvent
@@ -12,11 +14,14 @@ from gui.widgets.head_view import Cell
 from gui.widgets.pair_matrix import PairMatrix
 
 _TALL = 0.7  # times the width
+NO_ROOM = "The text fills all that this model sees: there is no room to go on."
 _WRITTEN_EMS = 13  # of width that the continuation needs
 
 
 def loss_words(nats: float) -> str:
-    """A mean loss as it is read out: 3.24, and 0.0001 where it is next to nothing."""
+    """A mean loss as it is read out: 3.24, 0.0001 where it is next to nothing, — without one."""
+    if isnan(nats):
+        return "—"
     return f"{nats:.2f}" if not nats < 0.01 else f"{nats:.1g}"
 
 
@@ -86,6 +91,7 @@ class TrialView(QWidget):
         self.matrix.set_matrix(trial.pattern, visible, labels, labels)
         nats = loss_words(trial.mean_loss)
         long, short = self._titles[0], self._titles[-1]
+        self.written.setPlaceholderText("" if trial.continuation else NO_ROOM)
         self.loss.set_wordings(
             f"{long}: {nats} nats per token", f"{long}: {nats} nats", f"{short}: {nats}"
         )
@@ -96,6 +102,7 @@ class TrialView(QWidget):
         self.matrix.set_empty(sentence)
         self.loss.set_wordings("")
         self.written.setPlainText("")
+        self.written.setPlaceholderText("")
 
     def set_stale(self, is_stale: bool) -> None:  # noqa: FBT001 - as the heatmap's
         """Dim what is shown while the next is on its way."""

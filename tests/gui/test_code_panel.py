@@ -22,6 +22,7 @@ from engine.loading import Loaded
 from engine.reading import Look, ModelInfo, Reading
 from engine.scope import Scope
 from engine.tokenizers import Characters
+from gui.code_parts import HINT
 from gui.panels.code import WAITING, CodePanel
 from gui.state import Display, OpenedCode
 from gui.theme import THEMES
@@ -101,7 +102,7 @@ def test_the_lines_are_those_of_the_file_with_the_shapes_of_the_tensors(
         "scores [H 4, T 12, S 12] → weights [H 4, T 12, S 12]",
         "weights [H 4, T 12, S 12] · v [G 2, S 12, D 4] → mix [H 4, T 12, D 4]",
     ]
-    assert "Selected: row 11 of T (position 11), row 2 of H." in of(panel, "note")
+    assert f"Selected: row 11 of T (position 11), row 2 of H. {HINT}" in of(panel, "note")
     shown = panel.view.toPlainText()
     for text in (*four, *of(panel, "shapes"), *of(panel, "note"), *of(panel, "title")):
         assert text in shown
@@ -112,11 +113,11 @@ def test_a_step_shows_its_one_query(panel: CodePanel, make_scope: Callable[..., 
     scope.step()
     show(panel, scope)
     assert of(panel, "shapes")[2] == "scores [H 4, T 1, S 13] → weights [H 4, T 1, S 13]"
-    assert "Selected: row 0 of T (position 12), row 2 of H." in of(panel, "note")
+    assert f"Selected: row 0 of T (position 12), row 2 of H. {HINT}" in of(panel, "note")
     assert "The call for position 12. H heads," in of(panel, "note")[1]
     show(panel, scope, Look(0, 3, 5))
     assert of(panel, "shapes")[2] == "scores [H 4, T 12, S 12] → weights [H 4, T 12, S 12]"
-    assert "Selected: row 5 of T (position 5), row 3 of H." in of(panel, "note")
+    assert f"Selected: row 5 of T (position 5), row 3 of H. {HINT}" in of(panel, "note")
     assert panel.heading.text().startswith("Layer 0:")
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QPointF, Qt
+from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QComboBox, QTabBar, QWidget
 from pytestqt.qtbot import QtBot
@@ -26,6 +26,7 @@ from gui.panels.base import Panel
 from gui.panels.compare import ComparePanel
 from gui.state import Display, OpenedComparison, Selection
 from gui.theme import THEMES, Theme, lookup_table
+from gui.widgets.number_field import NumberField
 from gui.widgets.scales import exact
 from gui.wishes import (
     Compare,
@@ -332,6 +333,52 @@ def test_another_model_is_put_beside_by_its_folder(
     assert shown(whole).b.info is comparison.b.info
 
 
+def test_another_models_head_can_be_chosen(
+    whole: WholeWindow, make_model: Callable[..., Path]
+) -> None:
+    """Its own layer and head, typed; one that it lacks is a sentence; and back to A's."""
+    other = make_model("other", n_layer=3, n_head=2, seed=5)
+    whole.wish(SelectHead(1, 1))
+    panel = panel_of(whole)
+    fields = panel.fields
+    assert fields.same_head.isHidden()
+    whole.wish(Compare({"model": other, "differs": frozenset({"model"})}))
+    shown(whole)
+    assert fields.same_head.isVisible()
+    assert fields.same_head.isChecked()
+    assert fields.layer_field.isHidden()
+    QTest.mouseClick(fields.same_head, LEFT, pos=QPoint(6, fields.same_head.height() // 2))
+    wait_until(fields.layer_field.isVisible, "the fields")
+    assert (fields.layer_field.text(), fields.head_field.text()) == ("1", "1")
+    enter(fields.layer_field, "2")
+    enter(fields.head_field, "0")
+    wait_until(lambda: whole.state.compare.at == (2, 0), "the choice")
+    comparison = shown(whole)
+    own = by_itself(other, TEXT, Look(2, 0), Conditions())
+    assert comparison.weights_b == pytest.approx(own.focus.weights, abs=1e-6)
+    assert (comparison.a.focus.layer, comparison.a.focus.head) == (1, 1)
+    assert panel.matrices[1]._titles[0].endswith(" nats, other, L2 H0")
+    whole.wish(SelectHead(0, 3))  # A's alone
+    assert (shown(whole).b.focus.layer, shown(whole).b.focus.head) == (2, 0)
+    enter(fields.head_field, "7")
+    assert fields.complaint.isVisible()
+    assert fields.complaint.text() == "head = 7 is not in B; use 0 to 1."
+    assert whole.state.compare.at == (2, 0)
+    QTest.keyClick(fields.head_field, Qt.Key.Key_Escape)
+    QTest.keyClick(fields.same_head, Qt.Key.Key_Space)
+    wait_until(lambda: whole.state.compare.at is None, "A's head")
+    assert (shown(whole).b.focus.layer, shown(whole).b.focus.head) == (0, 1)  # B's last
+    assert fields.layer_field.isHidden()
+
+
+def enter(field: NumberField, text: str) -> None:
+    """Type into a field and finish it."""
+    field.setFocus()
+    field.selectAll()
+    QTest.keyClicks(field, text)
+    QTest.keyClick(field, Qt.Key.Key_Return)
+
+
 def test_a_folder_without_a_model_is_told_and_nothing_is_lost(
     whole: WholeWindow, tmp_path: Path
 ) -> None:
@@ -409,7 +456,7 @@ def test_a_tab_in_the_middle_leads_there_and_back(whole: WholeWindow) -> None:
         for each in whole.window.findChildren(QTabBar)
         if "Compare" in map(each.tabText, range(each.count()))
     ]
-    assert [bar.tabText(at) for at in range(2)] == ["One head", "Compare"]
+    assert [bar.tabText(at) for at in range(2)] == ["Head", "Compare"]
     for at, name in ((0, "head"), (1, "compare")):
         QTest.mouseClick(bar, LEFT, pos=bar.tabRect(at).center())
         QApplication.processEvents()
@@ -756,6 +803,20 @@ def test_the_logarithmic_scale_is_taken_over_by_both_runs(
         assert [matrix.legend.scale for matrix in panel.matrices[:2]] == [used] * 2
 
 
+@pytest.mark.parametrize("width", [899, 900, 901, 902])
+def test_cells_of_a_b_and_the_difference_have_one_size(
+    window: QWidget, panel: ComparePanel, scope: Scope, width: int
+) -> None:
+    """Whatever the width is divided by."""
+    house(window, panel, width, 400)
+    show(panel, scope, "a big cab")
+    sizes = {
+        (rect.left(), rect.top(), rect.width(), rect.height())
+        for rect in (matrix.cell_rect(4, 2) for matrix in panel.matrices)
+    }
+    assert len(sizes) == 1
+
+
 # Choices as values
 
 
@@ -763,12 +824,14 @@ def test_a_choice_rests_while_it_is_not_among_what_differs(scope: Scope) -> None
     reading = scope.look(Look())
     formats = view_of(reading).state.formats
     choice = CompareChoice(
-        frozenset(), "b", "window", 3, 1, positions=False, model=Path("m"), way="token"
+        frozenset(), "b", "window", 3, 1, positions=False, model=Path("m"), way="token", at=(3, 1)
     )
     assert choice.wanted(reading, formats) == Wanted(formats=formats, way="token")
     everything = replace(choice, differs=frozenset({"text", "conditions", "model"}))
     window = Conditions(mask="window", window=3, sinks=1, positions=False)
-    assert everything.wanted(reading, formats) == Wanted("b", window, Path("m"), formats, "token")
+    assert everything.wanted(reading, formats) == Wanted(
+        "b", window, Path("m"), formats, "token", (3, 1)
+    )
 
 
 def test_what_a_has_switched_off_stays_off_under_another_mask() -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QWidget
 
 import resources
 from engine.experiments import Change, LeakTrials, SchemeReadings
@@ -16,7 +16,12 @@ from gui.experimenting import LEAK_MODELS, SCHEME_MODELS
 from gui.panels import schemes
 from gui.panels.leak import LeakPanel
 from gui.panels.schemes import SCHEMES, SchemesPanel
+from gui.theme import THEMES
+from gui.widgets.fitting_label import FittingLabel
 from gui.widgets.scheme_charts import smoothed
+from gui.widgets.wrapping_label import WrappingLabel
+from gui.wishes import EditText
+from tests.gui.picture_facts import colours
 from tests.gui.whole_window import WholeWindow, wait_until
 
 LEFT = Qt.MouseButton.LeftButton
@@ -266,3 +271,89 @@ def test_what_is_exported_says_whose_numbers_they_are(whole: WholeWindow) -> Non
     facts = panel.more_facts(panel.drawn)
     assert (facts["shuffle_seed"], facts["first_position"]) == (1, 0)
     assert "positions-none" in str(facts["small_models"])
+
+
+def said_on(panel: QWidget) -> str:
+    """Everything that its labels and fields show, and what is said of it."""
+    labels = [each.text() for each in panel.findChildren(FittingLabel)]
+    labels += [each.text() for each in panel.findChildren(WrappingLabel)]
+    return "\n".join((*labels, panel.accessibleDescription()))
+
+
+@pytest.mark.parametrize("name", ["leak", "schemes"])
+def test_without_a_text_a_sentence_has_the_whole_width(whole: WholeWindow, name: str) -> None:
+    """And the pictures come back with the first letter."""
+    panel = whole.panel(name)
+    assert isinstance(panel, LeakPanel | SchemesPanel)
+    whole.wish(EditText(""))
+    whole.window.go_to_panel(name)
+    wait_until(lambda: "Type something" in panel.page.sentence, "the sentence")
+    label = panel.page.currentWidget()
+    assert isinstance(label, WrappingLabel)
+    assert label.width() > 0.9 * panel.width()
+    assert label.isVisible()
+    whole.wish(EditText("ab"))
+    wait_until(lambda: panel._shown is not None and not panel.page.sentence, "the pictures")
+
+
+@pytest.mark.parametrize("name", ["leak", "schemes"])
+def test_a_loss_that_there_is_none_of_is_a_dash(whole: WholeWindow, name: str) -> None:
+    """The first token has no loss: there is no number to show, and none is."""
+    panel = whole.panel(name)
+    assert isinstance(panel, LeakPanel | SchemesPanel)
+    whole.wish(EditText("a"))
+    whole.window.go_to_panel(name)
+    wait_until(lambda: panel._shown is not None, "the models")
+    assert "—" in said_on(panel)
+    assert "nan" not in said_on(panel)
+    if isinstance(panel, LeakPanel):
+        assert panel.heading.text().startswith("The first token has no loss")
+
+
+def test_a_text_that_is_too_long_is_said_to_be_read_from_its_end(whole: WholeWindow) -> None:
+    """How much of it, in both panels; and why nothing is written behind it."""
+    text = "so " * 300
+    whole.wish(EditText(text))
+    panel, trials = leak_of(whole)
+    most = SmallModels([resources.model_folder(name) for name in LEAK_MODELS]).config.max_seq_len
+    n_all = trials.n_left_out + len(trials.tokens)
+    assert (len(trials.tokens), trials.n_left_out > 0) == (most, True)
+    said = f"Read are the last {most} of the text's {n_all} tokens: these models see no more."
+    assert panel.left_out.text() == said
+    assert panel.left_out.isVisible()
+    for view in panel.views.values():
+        assert not view.written.toPlainText()
+        assert "there is no room to go on" in view.written.placeholderText()
+    positions, readings = schemes_of(whole)
+    assert readings.n_left_out > 0
+    assert positions.left_out.text() == said
+    whole.wish(EditText("so"))
+    panel, _trials = leak_of(whole)
+    assert panel.left_out.isHidden()
+    assert not any(view.written.placeholderText() for view in panel.views.values())
+
+
+@pytest.mark.parametrize("theme", ["light", "projector"])
+def test_in_a_small_window_the_schemes_are_named_and_their_pictures_fill_their_columns(
+    qapp: QApplication,  # noqa: ARG001
+    small_model: Path,
+    theme: str,
+) -> None:
+    """No name is cut, the legend keeps its bar, and cells take most of what there is."""
+    window = WholeWindow(model=small_model, prompt=TEXT, theme=theme).start()
+    try:
+        window.window.resize(1280, 720)
+        panel, readings = schemes_of(window)
+        window.idle()
+        for label in panel._titles:
+            assert "…" not in label.shown()
+        n_tokens = len(readings.changed_tokens)
+        for matrix in panel.matrices.values():
+            first, last = matrix.cell_rect(0, 0), matrix.cell_rect(n_tokens - 1, n_tokens - 1)
+            side = min(matrix.width(), matrix.height())
+            assert last.right() - first.left() > 0.6 * side
+        red, _green, blue = (colours(panel.legend) >> shift & 255 for shift in (16, 8, 0))
+        is_bright = np.abs(red.astype(np.int64) - blue) > 60  # neither letters nor ground
+        assert is_bright.any(axis=0).sum() > THEMES[theme].font_axis
+    finally:
+        window.close()

@@ -319,3 +319,17 @@ def test_columns_never_overlap(
     assert cells[-1][1].right <= panel.rows.viewport().width()
     assert cells[1][1].width > 3 * theme.font_body
     assert "nats" in panel.rows.header()
+
+
+@pytest.mark.parametrize("theme", THEMES.values(), ids=THEMES)
+@pytest.mark.parametrize("width", [300, 346, 430, 900])
+def test_no_number_is_cut_however_small_a_probability(
+    window: QWidget, panel: LossPanel, scope: Scope, theme: Theme, width: int
+) -> None:
+    """In each column that there is room for."""
+    house(window, panel, width, 380)
+    show(panel, scope.go_to(len(TEXT)), display=Display(theme=theme))
+    letters = {"nats": panel.rows._body, "bits": panel.rows._axis}
+    wide = {"nats": "17.82", "bits": "25.71", "prob.": "< 0.001 %", "rank": "49,152"}
+    for name, span in panel.rows._columns.numbers:
+        assert letters.get(name, panel.rows._axis).fits(wide[name], span.width)
