@@ -1,5 +1,6 @@
 """The KV cache: what it holds, by measure and by formula, and what it saves, pass by pass."""
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -77,7 +78,7 @@ class CachePanel(Panel):
         self.charts = ChartGrid((self.rows_chart, self.time_chart, self.bytes_chart))
         self._em = LIGHT.font_body
         self._columns = PassColumns()
-        self._charted: tuple[PassStats, ...] | None = None
+        self._charted: Sequence[PassStats] | None = None
         self._lay_out()
 
     def _lay_out(self) -> None:
@@ -249,7 +250,7 @@ class CachePanel(Panel):
         )
 
 
-def pass_figures(stats: tuple[PassStats, ...], number: int) -> tuple[Figure, ...]:
+def pass_figures(stats: Sequence[PassStats], number: int) -> tuple[Figure, ...]:
     """What a pass cost, counted from 1, with all digits; nothing if there is none."""
     if not 1 <= number <= len(stats):
         return ()
