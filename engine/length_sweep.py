@@ -19,7 +19,7 @@ from engine.cancelling import Cancelled, never
 from engine.clock import finished
 from engine.conditions import Conditions
 from engine.config import QUERY_BLOCK, ModelConfig
-from engine.cost import pass_cost, total
+from engine.cost import PartCost, pass_cost, total
 from engine.kv_cache import KVCache
 from engine.machine import measure
 from engine.measurements import (
@@ -33,7 +33,7 @@ from engine.measurements import (
 )
 from engine.model import Transformer
 from engine.part_clock import PartClock
-from engine.patience import patiently
+from engine.patience import give_up_if, patiently
 
 _REPEATS = 3  # of what takes so little that anything could disturb it
 _LONGEST_WHOLE = 1024  # tokens of the prefill that is timed in one piece
@@ -158,12 +158,14 @@ def _worked(
         start = kv_cache.length
         began = finished(model.device)
         new_ids = token_ids[start : start + n_new]
-        hidden = model.hidden(new_ids, kv_cache, cancelled=waited_for)
-        for rows in torch.split(hidden, QUERY_BLOCK):
-            model.logits(rows)
-        taken = finished(model.device) - began
-        kv_cache.rewind(start)
-        return taken
+        try:
+            hidden = model.hidden(new_ids, kv_cache, cancelled=waited_for)
+            for rows in torch.split(hidden, QUERY_BLOCK):
+                give_up_if(waited_for)
+                model.logits(rows)
+            return finished(model.device) - began
+        finally:
+            kv_cache.rewind(start)
 
     found = []
     for n_new, start in ((n_tokens, 0), (1, n_tokens)):
@@ -172,10 +174,21 @@ def _worked(
             for taken in patiently(partial(timed, n_new)):
                 seconds += [] if taken is None else [taken]
                 yield None
-        cost = total(pass_cost(model.config, n_new, start, number_format=model.held.number_format))
+        cost = _cost_in_pieces(model, n_new, start)
         found.append(Worked(n_new, start, cost.multiply_adds, cost.n_bytes, median(seconds)))
         kv_cache.advance(n_new)
     yield found[0], found[1]
+
+
+def _cost_in_pieces(model: Transformer, n_new: int, start: int) -> PartCost:
+    """What such a pass costs: its logits come block by block, each reading the whole matrix."""
+    how = model.held.number_format
+    cost = total(pass_cost(model.config, n_new, start, number_format=how, n_logits=0))
+    for at in range(0, n_new, QUERY_BLOCK):
+        n_logits = min(QUERY_BLOCK, n_new - at)
+        block = pass_cost(model.config, n_new, start, number_format=how, n_logits=n_logits)
+        cost += block["output"]
+    return cost
 
 
 def _repeated(token_ids: Sequence[int], n_tokens: int) -> Tensor:

@@ -21,6 +21,7 @@ from engine.cancelling import Cancelled, never
 from engine.clock import clock_of
 from engine.conditions import Conditions
 from engine.config import QUERY_BLOCK
+from engine.errors import CancelledError
 from engine.kv_cache import KVCache
 from engine.measurements import TIMED_PARTS, Seconds, TimedPart
 from engine.model import CAUSAL, Transformer
@@ -52,15 +53,19 @@ class PartClock:
         Raises:
             ValueError: there are more tokens than one block of queries holds, whose scores and
                 mixes would alternate.
-            CancelledError: `cancelled` said so between two layers.
+            CancelledError: `cancelled` said so between two layers or before the logits; the cache
+                is as before.
         """
         if len(token_ids) > QUERY_BLOCK:
             raise ValueError(f"{len(token_ids)} tokens are more than a block of {QUERY_BLOCK}.")
-        self._entered = []
+        self._entered, start = [], kv_cache.length
         with self._watched():
             self._enter("rest")
             hidden = self._model.hidden(token_ids, kv_cache, conditions, self, cancelled)
             self._enter("output")
+            if cancelled():  # not in the midst of what may be the longest step
+                kv_cache.rewind(start)
+                raise CancelledError("the timed pass was given up for something newer.")
             self._model.logits(hidden)
             self._enter("rest")
         seconds: dict[TimedPart, float] = dict.fromkeys(TIMED_PARTS, 0.0)

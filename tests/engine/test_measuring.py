@@ -247,6 +247,32 @@ def test_a_sweep_that_gives_way_measures_the_same_afterwards(tiny: Callable[...,
     assert asked.n_times > 60
 
 
+def test_a_pass_is_given_up_before_its_logits_as_well(tiny: Callable[..., Run]) -> None:
+    """They can take as long as ten layers. The cache is as before, and nothing is read twice."""
+    run = tiny()
+    kv_cache, ids = KVCache(run.config), torch.tensor(IDS)
+    after_layers = run.config.n_layer + 1  # the asking that follows the last layer's
+    with pytest.raises(CancelledError):
+        PartClock(run.model).timed_pass(ids, kv_cache, cancelled=Asked(after_layers))
+    assert kv_cache.length == 0
+    prefill, decode = last(length_sweep._worked(run.model, ids, Asked(after_layers)))
+    assert (prefill.n_new, prefill.start) == (len(IDS) - 1, 0)
+    assert (decode.n_new, decode.start) == (1, len(IDS) - 1)
+    one: OneByOne = last(parallel_and_serial(run.model, IDS, waited_for=Asked(after_layers)))
+    assert one.n_equal == one.n_tokens == len(IDS)
+
+
+def test_a_prefill_in_one_piece_reads_the_output_matrix_for_each_block_of_logits(
+    tiny: Callable[..., Run],
+) -> None:
+    """200 tokens are two blocks; the matrix has V · C numbers of 4 bytes."""
+    run = tiny("rotary")
+    in_one = total(pass_cost(run.config, 200))
+    in_pieces = length_sweep._cost_in_pieces(run.model, 200, 0)
+    assert in_pieces.multiply_adds == in_one.multiply_adds
+    assert in_pieces.n_bytes - in_one.n_bytes == run.config.vocab_size * run.config.d_model * 4
+
+
 def test_patience_ends_with_the_answer() -> None:
     asked = Asked(1, 2)
 
