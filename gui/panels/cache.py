@@ -192,6 +192,9 @@ class CachePanel(Panel):
         computed, without = int(columns.n_computed.sum()), int(columns.n_tokens.sum())
         thrown = thrown_away(reading.stats)
         gone = f", {last.n_kept:,} kept and {thrown:,} thrown away" if thrown else ""
+        short = f"{last.n_computed:,} of {last.n_tokens:,} rows"
+        if thrown:
+            short += f", {last.n_kept:,} kept, {thrown:,} thrown away"
         done = f"{last.n_computed:,} of {last.n_tokens:,} rows computed{gone}"
         per_pass = f"last pass +{written:,} B, {done}"
         in_all = (
@@ -200,10 +203,10 @@ class CachePanel(Panel):
         took = f"{1000 * last.seconds:.1f} ms"
         self.rows.set_wordings(
             f"{per_pass}, {took}; {in_all}",
-            f"+{written:,} B, {last.n_computed:,} of {last.n_tokens:,} rows, {took}; {in_all}",
-            f"+{written:,} B, {last.n_computed:,} of {last.n_tokens:,} rows; in all {computed:,} "
-            f"of {without:,}",
-            f"{last.n_computed:,} of {last.n_tokens:,} rows",
+            f"+{written:,} B, {short}, {took}; {in_all}",
+            f"+{written:,} B, {short}; in all {computed:,} of {without:,}",
+            f"{short}; in all {computed:,} of {without:,}",
+            short,
         )
 
     def _draw_charts(self, reading: Reading) -> None:

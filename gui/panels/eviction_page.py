@@ -130,7 +130,8 @@ class EvictionPage(QWidget):
         """The page in words."""
         headings = (strip.wordings[0] for strip in self.table.strips)
         said = (self.told, self.agreement, self.full, self.under)
-        return " ".join(filter(None, (*headings, *(label.text() for label in said))))
+        words = " ".join(filter(None, (*headings, *(label.text() for label in said))))
+        return words or self.table.accessibleDescription()
 
     # Checks
 

@@ -675,6 +675,7 @@ def test_a_budget_goes_with_the_mask_and_says_why_it_cannot_without_one(
         lambda: table.accessibleDescription().startswith("Without the mask each further token"),
         "the sentence",
     )
+    assert "switch the mask on to try a budget." in panel.accessibleDescription()
     whole.wish(SetMask({"mask": "window", "window": 3, "sinks": 0}))
     eviction = answer_of(whole, "eviction").eviction
     assert eviction is not None
