@@ -50,15 +50,14 @@ def sweep(
     learned. `waited_for` says that something else is wanted; the piece is then given up at the
     next layer, and done again when the sweep goes on.
     """
-    lab = Lab(longest)
-    for machine in measure(model.device):
-        lab = replace(lab, machine=machine)
-        yield lab
+    lab = yield from _machine(model.device, Lab(longest))
     conditions = Conditions(positions=model.config.positions not in ("learned", "sinusoidal"))
     ids = _repeated(token_ids, longest + 1)
     timing = _Timing(_longer(model, longest + 1), ids, conditions, waited_for)
     lab = yield from _short(timing, lab)
     lab = yield from _long(timing, lab)
+    del timing  # and with it the cache
+    lab = yield from _machine(model.device, lab)  # once more: something may have slowed it before
     whole = min(longest, model.config.max_seq_len - 1, _LONGEST_WHOLE)
     if whole < 1:
         return
@@ -66,6 +65,15 @@ def sweep(
         if worked is not None:
             lab = replace(lab, prefill=worked[0], decode=worked[1])
         yield lab
+
+
+def _machine(device: torch.device, lab: Lab) -> Generator[Lab, None, Lab]:
+    """The best that was seen of the machine so far."""
+    for machine in measure(device):
+        if machine is not None:
+            lab = replace(lab, machine=machine.best(lab.machine))
+        yield lab
+    return lab
 
 
 def _short(timing: "_Timing", lab: Lab) -> Generator[Lab, None, Lab]:

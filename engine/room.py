@@ -30,14 +30,14 @@ Needed = Callable[[ModelConfig, int], int]
 def sweep_bytes(config: ModelConfig, n_tokens: int) -> int:
     """What timing all lengths up to that one takes: `engine.length_sweep`, at its fullest moment.
 
-    The machine is measured first, with matrices that are gone when passes begin. A cache for all
-    tokens stays to the end, beside which one pass is made in one piece, with a cache of its own.
+    One after another: the matrices that the machine is measured with; passes of one block each,
+    with a cache for all tokens; a pass in one piece, with a cache of its own.
     """
-    in_blocks = _pass_bytes(config, min(n_tokens, QUERY_BLOCK), n_tokens)
+    in_blocks = _cache_bytes(config, n_tokens + 1)
+    in_blocks += _pass_bytes(config, min(n_tokens, QUERY_BLOCK), n_tokens)
     n_whole = max(1, min(n_tokens, config.max_seq_len, _LONGEST_WHOLE))
-    in_one = _cache_bytes(config, n_whole) + _pass_bytes(config, n_whole, n_whole)
-    passes = _cache_bytes(config, n_tokens + 1) + max(in_blocks, in_one)
-    return max(_MATRICES, passes) + _SLACK
+    in_one = _cache_bytes(config, n_whole + 1) + _pass_bytes(config, n_whole, n_whole)
+    return max(_MATRICES, in_blocks, in_one) + _SLACK
 
 
 def two_ways_bytes(config: ModelConfig, n_tokens: int) -> int:

@@ -19,7 +19,7 @@ from engine.cost import pass_cost, total
 from engine.errors import CancelledError, ContextFullError, EngineError
 from engine.kv_cache import KVCache
 from engine.length_sweep import sweep
-from engine.measurements import TIMED_PARTS, BothWays, Lab, OneByOne, ladder
+from engine.measurements import TIMED_PARTS, BothWays, Lab, Machine, OneByOne, ladder
 from engine.model import Transformer
 from engine.part_clock import PartClock
 from engine.patience import patiently
@@ -234,6 +234,18 @@ def test_the_two_points_under_the_roof_are_real_passes(
     assert (lab.decode.n_new, lab.decode.start, lab.decode.seconds) == (1, 31, 1)
     cost = total(pass_cost(run.config, 1, 31))
     assert (lab.decode.multiply_adds, lab.decode.n_bytes) == (cost.multiply_adds, cost.n_bytes)
+
+
+def test_the_machine_is_measured_before_and_after_the_passes_and_the_best_counts(
+    tiny: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may have been busy at either time."""
+    found = iter([Machine(50.0, 8.0, 1, "cpu"), Machine(70.0, 6.0, 1, "cpu")])
+    monkeypatch.setattr(length_sweep, "measure", lambda _device: iter([None, next(found)]))
+    machines = [lab.machine for lab in sweep(tiny().model, IDS, 16)]
+    assert machines[0] is None
+    assert machines[1] == Machine(50.0, 8.0, 1, "cpu")
+    assert machines[-1] == Machine(70.0, 8.0, 1, "cpu")
 
 
 @pytest.mark.usefixtures("quick_machine")
