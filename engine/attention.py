@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from engine.conditions import Conditions
 from engine.config import QUERY_BLOCK, ModelConfig
-from engine.kv_cache import KVCache
+from engine.kv_cache import KVCache, Places
 from engine.layers import make_qk_norm
 from engine.positions import rotate
 
@@ -55,7 +55,7 @@ class Scoring:
     window: int = 0  # the layer's own; 0: none
     cap: float = 0.0  # scores are bent into ± this; 0: they are not
     slopes: Tensor | None = None  # ALiBi's [H]
-    places: Tensor | None = None  # [G, S], where the keys stand if not at 0 … S − 1 (evicted ones)
+    places: Places | None = None  # where the keys stand if not at 0 … S − 1 (some were evicted)
 
     def visible(self, query: Any, key: Any) -> Any:  # noqa: ANN401 - numpy or torch alike
         """Which keys may be seen: boolean, the broadcast shape of the two position arrays."""
@@ -73,20 +73,29 @@ class Scoring:
             scores = torch.tanh(scores / self.cap) * self.cap
         if self.slopes is not None:
             scores = scores - self.slopes[:, None, None].to(scores) * (query - key).abs()
-        return scores.masked_fill(~self.visible(query, key), -torch.inf)
+        seen = self.visible(query, key)
+        if self.places is not None and self.places.gone_at is not None:
+            seen = seen & (query < _by_head(self.places.gone_at, scores))
+        return scores.masked_fill(~seen, -torch.inf)
 
     def keys(self, scores: Tensor) -> Tensor:
         """The positions of the keys of scores [..., H, T, S]: [S], or [H, 1, S] by `places`."""
         if self.places is None:
             return torch.arange(scores.shape[-1], device=scores.device)
-        n_sharing = scores.shape[-3] // len(self.places)
-        return self.places.repeat_interleave(n_sharing, dim=0)[:, None]
+        return _by_head(self.places.at, scores)
 
     def of_head(self, head: int) -> Self:
         """The scoring of one head alone."""
         if self.slopes is None:
             return self
         return replace(self, slopes=self.slopes[head : head + 1])
+
+
+def _by_head(by_group: Tensor, scores: Tensor) -> Tensor:
+    """Something known of the keys of each group [G, ≥ S], for scores [..., H, T, S]: [H, 1, S]."""
+    n_head, n_keys = scores.shape[-3], scores.shape[-1]
+    by_head = by_group[:, None, :n_keys].expand(-1, n_head // len(by_group), -1)  # [G, R, S]
+    return by_head.reshape(n_head, 1, n_keys)
 
 
 def matmul_heads(left: Tensor, right: Tensor) -> Tensor:
@@ -118,16 +127,22 @@ def attention_weights(q: Tensor, k: Tensor, start: int, scoring: Scoring) -> Ten
     return weights
 
 
-def mean_mixes(mixes: Tensor, start: int, scoring: Scoring) -> Tensor:
+def mean_mixes(
+    mixes: Tensor, start: int, scoring: Scoring, gone_at: Tensor | None = None
+) -> Tensor:
     """Means over the positions that each query sees: [..., H, T, D] from mixes [..., H, S, D].
 
-    The queries are those at the positions from `start` on; each sees at least itself.
+    The queries are those at the positions from `start` on; each sees at least itself, and of what
+    a cache gave up only what was there before the query `gone_at` [H, S].
     """
     means = []
     for rows, n_keys in query_blocks(start, mixes.shape[-2] - start, scoring.conditions):
         query = torch.arange(start + rows.start, start + rows.stop, device=mixes.device)[:, None]
         key = torch.arange(n_keys, device=mixes.device)
-        seen = scoring.visible(query, key).to(mixes)  # [rows, keys], 0 or 1
+        seen = scoring.visible(query, key)  # [rows, keys]
+        if gone_at is not None:
+            seen = seen & (query < gone_at[:, None, :n_keys])  # [H, rows, keys]
+        seen = seen.to(mixes)  # 0 or 1
         means.append(seen / seen.sum(dim=-1, keepdim=True) @ mixes[..., :n_keys, :])
     return torch.cat(means, dim=-2)
 
@@ -195,6 +210,11 @@ class Attention(nn.Module):
             return torch.zeros_like(mix)
         if kv_cache is not None:
             mix = kv_cache.write_mixes(self.layer, off, mix)  # [off, S, D]
+            gone_at = kv_cache.gone_at(self.layer)  # [G, N]
+            if gone_at is not None:
+                n_sharing = self.heads[0] // self.heads[1]
+                gone_at = gone_at[[head // n_sharing for head in off]]  # [off, N]
+                return mean_mixes(mix, start, scoring, gone_at)
         return mean_mixes(mix, start, scoring)
 
     def _normed(self, x: Tensor, norm: nn.Module) -> Tensor:

@@ -5,14 +5,18 @@ from torch import Tensor
 
 from engine.config import ModelConfig
 from engine.eviction import NEVER, Budget
-from engine.kv_cache import KVCache
+from engine.kv_cache import KVCache, Places
 
 
 class EvictingCache(KVCache):
     """Owns two tensors [L, G, B, D], where their rows stand, and how much weight each has got.
 
-    It reads one token at a time, and it records the pass as well, for the weights that it goes by:
-    give it to the model as cache and as recorder. `length` counts what was read, held or not.
+    Which keys go is known beforehand where it depends on positions alone: then many tokens can be
+    read in one pass, each query finding what it would find if it came by itself. Where it goes by
+    the weights of the queries before, tokens must come one by one as soon as the budget is full.
+
+    It records the pass as well, for the weights that it goes by: give it to the model as cache and
+    as recorder. `length` counts what was read, held or not.
     """
 
     def __init__(
@@ -26,46 +30,91 @@ class EvictingCache(KVCache):
         self._weight = torch.zeros(rows, dtype=torch.float64)
         self.dropped_at = torch.full((*shape, config.max_seq_len), NEVER, dtype=torch.int64)
         self._groups = torch.arange(config.n_kv_head)
+        self._places = Places(self._position[0, :, :0])  # of the layer that was written last
 
     @property
     def n_held(self) -> int:
         """How many keys each layer and group holds."""
         return min(self.length, self.allocated_rows)
 
+    def n_at_once(self, n_tokens: int) -> int:
+        """How many of so many further tokens one pass may read; at least one."""
+        if not self.budget.by_weight:
+            return n_tokens
+        return max(1, min(n_tokens, self.allocated_rows - self.length))
+
     def write(self, layer: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-        """Store one new row [G, 1, D] of a layer; return those held with it [G, ≤ B, D].
+        """Store a layer's new rows [G, T, D]; return those that some of them find [G, ≤ B + T, D].
 
         Raises:
-            ValueError: there is more than one new row.
+            ValueError: there are more rows than `n_at_once` allows.
         """
-        if k.shape[-2] != 1:
-            raise ValueError(f"{k.shape[-2]} rows at once cannot be evicted one by one.")
-        if self.n_held < self.allocated_rows:
-            slot = torch.full_like(self._groups, self.n_held)
-        else:
-            slot = self._victims(layer)  # [G]
-            given_up = self._position[layer, self._groups, slot]
-            self.dropped_at[layer, self._groups, given_up] = self.length
-        self._position[layer, self._groups, slot] = self.length
-        self._weight[layer, self._groups, slot] = 0
-        self.k[layer, self._groups, slot] = k[:, 0]
-        self.v[layer, self._groups, slot] = v[:, 0]
-        n_held = min(self.length + 1, self.allocated_rows)
-        return self.k[layer, :, :n_held], self.v[layer, :, :n_held]
+        n_new = k.shape[-2]
+        if n_new > self.n_at_once(n_new):
+            raise ValueError(f"{n_new} rows at once cannot be evicted one by one.")
+        if self.length + n_new <= self.allocated_rows:
+            return self._write_all(layer, k, v)
+        return self._write_one(layer, k, v) if n_new == 1 else self._write_many(layer, k, v)
+
+    def _write_all(self, layer: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        """As long as there is room nothing goes."""
+        end = self.length + k.shape[-2]
+        self._position[layer, :, self.length : end] = torch.arange(self.length, end)
+        self.k[layer, :, self.length : end] = k
+        self.v[layer, :, self.length : end] = v
+        return self._rows(layer, end)
+
+    def _write_one(self, layer: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        """A row takes the place of the one that goes, which may be another in each group."""
+        at = self._victims(layer) + self._groups * self.allocated_rows  # [G] in G · B
+        position = self._position[layer].view(-1)
+        given_up = position[at] + self._groups * self.dropped_at.shape[-1]  # [G] in G · N
+        self.dropped_at[layer].view(-1).index_fill_(0, given_up, self.length)
+        position.index_fill_(0, at, self.length)
+        self._weight[layer].view(-1).index_fill_(0, at, 0)
+        for part, rows in ((self.k, k), (self.v, v)):
+            part[layer].flatten(0, 1).index_copy_(0, at.to(part.device), rows[:, 0])
+        return self._rows(layer, self.allocated_rows)
+
+    def _rows(self, layer: int, n_rows: int) -> tuple[Tensor, Tensor]:
+        """The first rows of a layer, and where they stand from now on."""
+        self._places = Places(self._position[layer, :, :n_rows].to(self.k.device))
+        return self.k[layer, :, :n_rows], self.v[layer, :, :n_rows]
+
+    def _write_many(self, layer: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        """All that is held and all that is new, until the queries are through; some of it stays."""
+        held, end = self.n_held, self.length + k.shape[-2]
+        position = torch.cat((self._position[layer, 0, :held], torch.arange(self.length, end)))
+        beyond = torch.full_like(position, self.capacity)
+        gone_at = torch.where(position < self.budget.sinks, beyond, position + self.budget.n_recent)
+        goes = gone_at < end
+        self.dropped_at[layer, :, position[goes]] = gone_at[goes]
+        joined_k = torch.cat((self.k[layer, :, :held], k), dim=1)  # [G, ≤ B + T, D]
+        joined_v = torch.cat((self.v[layer, :, :held], v), dim=1)
+        stays = torch.nonzero(~goes)[:, 0]  # B of them, as there are more rows than that
+        self._position[layer] = position[stays]
+        self.k[layer] = joined_k[:, stays.to(k.device)]
+        self.v[layer] = joined_v[:, stays.to(v.device)]
+        self._places = Places(position[None].to(k.device), gone_at[None].to(k.device))
+        return joined_k, joined_v
 
     def _victims(self, layer: int) -> Tensor:
         """Which row each group gives up [G]; the row to come is not among them."""
         budget, position = self.budget, self._position[layer]
-        if budget.policy != "most attended":
+        if not budget.by_weight:
             beyond = position.masked_fill(position < budget.sinks, self.capacity)
             return beyond.argmin(dim=-1)
         is_recent = position > self.length - budget.n_recent
         return self._weight[layer].masked_fill(is_recent, torch.inf).argmin(dim=-1)
 
-    def places(self, layer: int) -> Tensor:
-        """Where the rows that a layer holds, the new one included, stand [G, ≤ B]."""
-        n_held = min(self.length + 1, self.allocated_rows)
-        return self._position[layer, :, :n_held].to(self.k.device)
+    def places(self, layer: int) -> Places:  # noqa: ARG002 - the layer that was written last
+        """Where the rows stand that the latest `write` gave."""
+        return self._places
+
+    def gone_at(self, layer: int) -> Tensor:
+        """Which query no longer found the row of each position [G, N]; those that stay: none."""
+        dropped_at = self.dropped_at[layer]
+        return dropped_at.masked_fill(dropped_at == NEVER, self.capacity).to(self.k.device)
 
     @property
     def used_bytes(self) -> int:
@@ -80,10 +129,11 @@ class EvictingCache(KVCache):
         """Not asked."""
 
     def keep_weights(self, layer: int, rows: slice, weights: Tensor) -> None:  # noqa: ARG002
-        """Add what each held key got from the heads [H, 1, ≤ B] that share it."""
-        got = weights[:, 0].cpu().double()  # [H, ≤ B]
-        n_held = got.shape[-1]
-        self._weight[layer, :, :n_held] += got.view(len(self._groups), -1, n_held).sum(dim=1)
+        """Add what each held key got from the heads that share it: weights [H, rows, ≤ B]."""
+        if self.budget.by_weight:
+            n_held = weights.shape[-1]
+            by_group = weights.cpu().view(len(self._groups), -1, n_held)
+            self._weight[layer, :, :n_held] += by_group.sum(dim=1, dtype=torch.float64)  # [G, ≤ B]
 
     def keep_residual(self, depth: int, residual: Tensor) -> None:
         """Not asked."""

@@ -7,7 +7,7 @@
   so far, summed over all queries and over the heads that share a key (H2O, Zhang et al. 2023);
   each group of heads keeps keys of its own choice.
 
-The newest key counts, and is never given up.
+The newest key counts, and is never given up. A mask hides what it hides, held or not.
 """
 
 from dataclasses import dataclass
@@ -16,6 +16,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.conditions import Conditions
 from engine.errors import ConfigError
 from engine.loss import mean_loss
 
@@ -54,9 +55,14 @@ class Budget:
             )
 
     @property
+    def by_weight(self) -> bool:
+        """Whether what goes depends on weights, and not on positions alone."""
+        return self.policy == "most attended"
+
+    @property
     def n_recent(self) -> int:
         """How many of the last keys, the newest included, are never given up."""
-        if self.policy == "most attended":
+        if self.by_weight:
             return max(1, self.n_keys // 2)
         return self.n_keys - self.sinks
 
@@ -84,6 +90,7 @@ class Eviction:
     """
 
     budget: Budget
+    conditions: Conditions  # of both
     loss: Floats  # [S] nats, under the budget; NaN for the first
     full_loss: Floats  # [S] with all keys
     continuation: Continuation

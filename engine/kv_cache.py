@@ -1,6 +1,7 @@
 """The KV cache: keys and values of every position so far, for all layers, in two tensors."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -10,6 +11,17 @@ from engine.errors import ContextFullError
 
 # Rows that are allocated at first: enough for most texts, little even for a long context.
 _FIRST_ROWS = 1024
+
+
+class Places(NamedTuple):
+    """Where the rows that a layer reads stand, where that is not at 0 … S − 1; G or 1 rows.
+
+    `gone_at` is the first query that no longer finds a row, where the queries of one pass differ
+    in what is left for them; a row that stays has one beyond them all.
+    """
+
+    at: Tensor  # [G, S]
+    gone_at: Tensor | None = None  # [G, S]
 
 
 class KVCache:
@@ -77,15 +89,21 @@ class KVCache:
             if old is None and self.length:
                 raise ValueError(f"the mixes of {self.length} positions were not stored.")
             if old is None or len(old) < end:
-                new = self.k.new_empty(self.allocated_rows, rows.shape[-1])
+                n_rows = self.allocated_rows
+                n_rows = n_rows if end <= n_rows else min(self._capacity, 2 * end)
+                new = self.k.new_empty(n_rows, rows.shape[-1])
                 if old is not None:
                     new[: self.length] = old[: self.length]
                 self._mixes[layer, head] = new
             self._mixes[layer, head][self.length : end] = rows
         return torch.stack([self._mixes[layer, head][:end] for head in heads])
 
-    def places(self, layer: int) -> Tensor | None:  # noqa: ARG002 - what another cache may ask
-        """Where a layer's keys stand [G, S]; None: at 0 … S − 1, as nothing was evicted."""
+    def places(self, layer: int) -> Places | None:  # noqa: ARG002 - what another cache may ask
+        """Where a layer's rows stand; None: at 0 … S − 1, as nothing was evicted."""
+        return None
+
+    def gone_at(self, layer: int) -> Tensor | None:  # noqa: ARG002
+        """Which query no longer found the row of each position [G, N]; None: all are there."""
         return None
 
     def _grow(self, end: int) -> None:

@@ -19,7 +19,7 @@ from engine.cancelling import Cancelled, never
 from engine.clock import finished
 from engine.conditions import Conditions
 from engine.config import QUERY_BLOCK, ModelConfig
-from engine.cost import pass_cost, total
+from engine.cost import PartCost, pass_cost, total
 from engine.kv_cache import KVCache
 from engine.machine import measure
 from engine.measurements import (
@@ -33,7 +33,7 @@ from engine.measurements import (
 )
 from engine.model import Transformer
 from engine.part_clock import PartClock
-from engine.patience import patiently
+from engine.patience import give_up_if, patiently
 
 _REPEATS = 3  # of what takes so little that anything could disturb it
 _LONGEST_WHOLE = 1024  # tokens of the prefill that is timed in one piece
@@ -50,15 +50,14 @@ def sweep(
     learned. `waited_for` says that something else is wanted; the piece is then given up at the
     next layer, and done again when the sweep goes on.
     """
-    lab = Lab(longest)
-    for machine in measure(model.device):
-        lab = replace(lab, machine=machine)
-        yield lab
+    lab = yield from _machine(model.device, Lab(longest))
     conditions = Conditions(positions=model.config.positions not in ("learned", "sinusoidal"))
     ids = _repeated(token_ids, longest + 1)
     timing = _Timing(_longer(model, longest + 1), ids, conditions, waited_for)
     lab = yield from _short(timing, lab)
     lab = yield from _long(timing, lab)
+    del timing  # and with it the cache
+    lab = yield from _machine(model.device, lab)  # once more: something may have slowed it before
     whole = min(longest, model.config.max_seq_len - 1, _LONGEST_WHOLE)
     if whole < 1:
         return
@@ -66,6 +65,15 @@ def sweep(
         if worked is not None:
             lab = replace(lab, prefill=worked[0], decode=worked[1])
         yield lab
+
+
+def _machine(device: torch.device, lab: Lab) -> Generator[Lab, None, Lab]:
+    """The best that was seen of the machine so far."""
+    for machine in measure(device):
+        if machine is not None:
+            lab = replace(lab, machine=machine.best(lab.machine))
+        yield lab
+    return lab
 
 
 def _short(timing: "_Timing", lab: Lab) -> Generator[Lab, None, Lab]:
@@ -158,12 +166,14 @@ def _worked(
         start = kv_cache.length
         began = finished(model.device)
         new_ids = token_ids[start : start + n_new]
-        hidden = model.hidden(new_ids, kv_cache, cancelled=waited_for)
-        for rows in torch.split(hidden, QUERY_BLOCK):
-            model.logits(rows)
-        taken = finished(model.device) - began
-        kv_cache.rewind(start)
-        return taken
+        try:
+            hidden = model.hidden(new_ids, kv_cache, cancelled=waited_for)
+            for rows in torch.split(hidden, QUERY_BLOCK):
+                give_up_if(waited_for)
+                model.logits(rows)
+            return finished(model.device) - began
+        finally:
+            kv_cache.rewind(start)
 
     found = []
     for n_new, start in ((n_tokens, 0), (1, n_tokens)):
@@ -172,10 +182,21 @@ def _worked(
             for taken in patiently(partial(timed, n_new)):
                 seconds += [] if taken is None else [taken]
                 yield None
-        cost = total(pass_cost(model.config, n_new, start, number_format=model.held.number_format))
+        cost = _cost_in_pieces(model, n_new, start)
         found.append(Worked(n_new, start, cost.multiply_adds, cost.n_bytes, median(seconds)))
         kv_cache.advance(n_new)
     yield found[0], found[1]
+
+
+def _cost_in_pieces(model: Transformer, n_new: int, start: int) -> PartCost:
+    """What such a pass costs: its logits come block by block, each reading the whole matrix."""
+    how = model.held.number_format
+    cost = total(pass_cost(model.config, n_new, start, number_format=how, n_logits=0))
+    for at in range(0, n_new, QUERY_BLOCK):
+        n_logits = min(QUERY_BLOCK, n_new - at)
+        block = pass_cost(model.config, n_new, start, number_format=how, n_logits=n_logits)
+        cost += block["output"]
+    return cost
 
 
 def _repeated(token_ids: Sequence[int], n_tokens: int) -> Tensor:

@@ -1,7 +1,7 @@
 """What was measured of the cost of context on this machine: frozen records, without torch."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal, get_args
 
@@ -117,6 +117,18 @@ class Machine:
     bytes_per_second: float  # read from memory, a matrix of 256 MiB times a vector
     n_threads: int
     device: str
+
+    def best(self, other: "Machine | None") -> "Machine":
+        """The higher of both figures: what is measured of a busy machine is too low."""
+        if other is None:
+            return self
+        return replace(
+            self,
+            multiply_adds_per_second=max(
+                self.multiply_adds_per_second, other.multiply_adds_per_second
+            ),
+            bytes_per_second=max(self.bytes_per_second, other.bytes_per_second),
+        )
 
     @property
     def ridge(self) -> float:

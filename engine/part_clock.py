@@ -1,56 +1,45 @@
 """Times the parts of a real pass while it runs, by watching where it goes from one to the next.
 
-At each moment one part is being timed; a hook of a module, the record of q, k and v, and softmax
-end it and begin another. So the parts together are the whole pass. Scores include writing into
-the cache, the mask and softmax.
+At each moment one part is being timed; a module that is called, the record of q, k and v, and the
+two products of attention end it and begin another. So the parts together are the whole pass.
+Scores include writing into the cache, the mask and softmax.
+
+Watching must not take what it measures: torch's own hooks, or a mode that sees every function,
+take a fifth of a short pass. What is called is therefore wrapped for as long as the pass lasts, so
+that each change of part costs two calls and one look at the clock.
 """
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Any
+from itertools import pairwise
 
 import torch
 from torch import Tensor
-from torch.overrides import TorchFunctionMode
 
+from engine import attention
 from engine.cancelling import Cancelled, never
-from engine.clock import finished
+from engine.clock import clock_of
 from engine.conditions import Conditions
 from engine.config import QUERY_BLOCK
+from engine.errors import CancelledError
 from engine.kv_cache import KVCache
 from engine.measurements import TIMED_PARTS, Seconds, TimedPart
 from engine.model import CAUSAL, Transformer
 
 
-class _Softmax(TorchFunctionMode):
-    """Tells when softmax is done, which is where scores end and mixing begins."""
-
-    def __init__(self, tell: Callable[[], None]) -> None:
-        super().__init__()
-        self._tell = tell
-
-    def __torch_function__(
-        self,
-        func: Any,  # noqa: ANN401 - whatever torch calls
-        types: Any,  # noqa: ANN401
-        args: Any = (),  # noqa: ANN401
-        kwargs: Any = None,  # noqa: ANN401
-    ) -> Any:  # noqa: ANN401
-        result = func(*args, **(kwargs or {}))
-        if func is torch.softmax:
-            self._tell()
-        return result
-
-
 class PartClock:
-    """Owns the seconds of each part of the passes that it has timed since `start`."""
+    """Times passes of one model; owns when the latest went from part to part."""
 
     def __init__(self, model: Transformer) -> None:
         self._model = model
-        self._seconds: dict[TimedPart, float] = dict.fromkeys(TIMED_PARTS, 0.0)
-        self._part: TimedPart = "rest"
-        self._since = 0.0
-        self._attending = ExitStack()
+        self._now = clock_of(model.device)
+        self._entered: list[tuple[TimedPart, float]] = []  # which part, and when
+        self._parts: list[tuple[torch.nn.Module, TimedPart]] = [(model.embedding, "embedding")]
+        for layer in range(model.config.n_layer):
+            inner = model.attention(layer)
+            self._parts += [(inner.qkv, "projections"), (inner.output, "projections")]
+            self._parts += [(model.get_submodule(f"blocks.{layer}.mlp"), "MLP")]
+        self._n_products = 0  # of this layer's attention so far
 
     def timed_pass(
         self,
@@ -64,57 +53,69 @@ class PartClock:
         Raises:
             ValueError: there are more tokens than one block of queries holds, whose scores and
                 mixes would alternate.
-            CancelledError: `cancelled` said so between two layers.
+            CancelledError: `cancelled` said so between two layers or before the logits; the cache
+                is as before.
         """
         if len(token_ids) > QUERY_BLOCK:
             raise ValueError(f"{len(token_ids)} tokens are more than a block of {QUERY_BLOCK}.")
-        self._seconds = dict.fromkeys(TIMED_PARTS, 0.0)
+        self._entered, start = [], kv_cache.length
         with self._watched():
-            self._part, self._since = "rest", finished(self._model.device)
+            self._enter("rest")
             hidden = self._model.hidden(token_ids, kv_cache, conditions, self, cancelled)
             self._enter("output")
+            if cancelled():  # not in the midst of what may be the longest step
+                kv_cache.rewind(start)
+                raise CancelledError("the timed pass was given up for something newer.")
             self._model.logits(hidden)
             self._enter("rest")
-        return self._seconds
+        seconds: dict[TimedPart, float] = dict.fromkeys(TIMED_PARTS, 0.0)
+        for (part, began), (_next, ended) in pairwise(self._entered):
+            seconds[part] += ended - began
+        return seconds
 
     def _enter(self, part: TimedPart) -> None:
-        now = finished(self._model.device)
-        self._seconds[self._part] += now - self._since
-        self._part, self._since = part, now
+        self._entered.append((part, self._now()))
 
     @contextmanager
     def _watched(self) -> Iterator[None]:
-        """Hooks on all modules whose work is a part; gone again afterwards."""
-        model = self._model
-        watched: list[tuple[torch.nn.Module, TimedPart]] = [(model.embedding, "embedding")]
-        for layer in range(model.config.n_layer):
-            attention = model.attention(layer)
-            watched += [(attention.qkv, "projections"), (attention.output, "projections")]
-            watched += [(model.get_submodule(f"blocks.{layer}.mlp"), "MLP")]
-        with ExitStack() as hooks, self._attending:
-            for module, part in watched:
-                before = module.register_forward_pre_hook(self._beginning(part))
-                after = module.register_forward_hook(lambda *_: self._enter("rest"))
-                hooks.callback(before.remove)
-                hooks.callback(after.remove)
+        """Wrap all modules whose work is a part, and the products of attention; undone after."""
+        with ExitStack() as undo:
+            for module, part in self._parts:
+                vars(module)["forward"] = self._timed(part, module.forward)  # before the class's
+                undo.callback(vars(module).pop, "forward")
+            undo.callback(vars(attention).update, matmul_heads=attention.matmul_heads)
+            vars(attention)["matmul_heads"] = self._told(attention.matmul_heads)
             yield
 
-    def _beginning(self, part: TimedPart) -> Callable[..., None]:
-        def begin(*_: object) -> None:
-            self._attending.close()
+    def _timed(self, part: TimedPart, work: Callable[[Tensor], Tensor]) -> Callable[..., Tensor]:
+        def timed(x: Tensor) -> Tensor:
             self._enter(part)
+            result = work(x)
+            self._enter("rest")
+            return result
 
-        return begin
+        return timed
+
+    def _told(self, product: Callable[[Tensor, Tensor], Tensor]) -> Callable[..., Tensor]:
+        """The second product after q, k and v are known is where scores end and mixing begins."""
+
+        def told(left: Tensor, right: Tensor) -> Tensor:
+            self._n_products += 1
+            if self._n_products == 2:
+                self._enter("mix")
+            return product(left, right)
+
+        return told
 
     # What a pass tells a recorder
 
     def keep_qkv(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> None:  # noqa: ARG002
-        """Attention begins; until its output is projected, softmax is watched for."""
+        """Attention begins."""
+        self._n_products = 0
         self._enter("scores")
-        self._attending.enter_context(_Softmax(lambda: self._enter("mix")))
 
     def keep_weights(self, layer: int, rows: slice, weights: Tensor) -> None:
-        """Nothing: softmax has told already."""
+        """Nothing: the products have told already."""
 
     def keep_residual(self, depth: int, residual: Tensor) -> None:
         """Nothing."""

@@ -3,9 +3,20 @@
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
+from engine.cancelling import Cancelled
 from engine.errors import CancelledError
 
 _Answer = TypeVar("_Answer")
+
+
+def give_up_if(cancelled: Cancelled) -> None:
+    """End a piece of work between two of its steps.
+
+    Raises:
+        CancelledError: something else is wanted.
+    """
+    if cancelled():
+        raise CancelledError("the piece was given up for something newer.")
 
 
 def patiently(work: Callable[[], _Answer]) -> Iterator[_Answer | None]:

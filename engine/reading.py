@@ -1,5 +1,6 @@
 """Everything that one moment shows: the answer to each wish of the user, frozen."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -92,7 +93,7 @@ class Reading:
     use_cache: bool
     computed: tuple[int, int]
     reason: Reason
-    stats: tuple[PassStats, ...]
+    stats: Sequence[PassStats]
     cache_bytes: int
     cache_layer_bytes: tuple[int, ...]  # of each layer [L]
     cache_allocated_bytes: int

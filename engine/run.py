@@ -13,9 +13,10 @@ from engine.ablation_pass import EffectSweep, IntactText, intact_at, read_intact
 from engine.attention import attention_weights, query_blocks
 from engine.cancelling import Cancelled, never
 from engine.cell import HeadWeights
-from engine.clock import finished
+from engine.clock import clock_of
 from engine.conditions import Conditions, OffBy
 from engine.errors import ContextFullError, EngineError
+from engine.growing import Growing
 from engine.kv_cache import KVCache
 from engine.lens import Lens
 from engine.lens_pass import read_lens
@@ -45,7 +46,8 @@ class Run:
         self.conditions = Conditions()
         self.use_cache = True
         self.session = Session()
-        self.stats: tuple[PassStats, ...] = ()
+        self.stats: Growing[PassStats] = Growing()
+        self._now = clock_of(model.device)
         self._kv_cache = KVCache(self.config, device=model.device)
         self._thumbnails = ThumbnailMaker(self._recondense)
         self._past: tuple[int, Session] | None = None  # a shorter text, mask off
@@ -114,8 +116,7 @@ class Run:
             seconds = trace.seconds
         elif not len(wanted):
             self.session = Session()
-        self.stats = (
-            *self.stats,
+        self.stats = self.stats.plus(
             PassStats(
                 n_tokens=len(wanted),
                 n_computed=len(wanted) - n_kept,
@@ -124,7 +125,7 @@ class Run:
                 cache_bytes=self._kv_cache.used_bytes,
                 cached=self.use_cache,
                 reason=reason,
-            ),
+            )
         )
         return self.session
 
@@ -166,10 +167,10 @@ class Run:
     ) -> Trace:
         """Compute the rows from `start` on; `token_ids` [S] are all tokens."""
         recorder = PassRecorder(self.config, token_ids, start, self.conditions)
-        began = finished(self.model.device)
+        began = self._now()
         new_ids = token_ids[start:]
         hidden = self.model.hidden(new_ids, kv_cache, self.conditions, recorder, cancelled)
-        seconds = finished(self.model.device) - began
+        seconds = self._now() - began
         loss, rank = self._loss(start, hidden, new_ids)
         cache_bytes = kv_cache.used_bytes if kv_cache is not None else 0
         return recorder.trace(hidden, loss, rank, seconds, cache_bytes)

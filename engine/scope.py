@@ -50,6 +50,7 @@ class Scope:
         self._sampling = Sampling()
         self._latest: tuple[Floats, Sampling, Stages] | None = None
         self._float32: Transformer | None = None  # the same model, while it is compared with
+        self._evicted: tuple[object, Eviction] | None = None  # the latest, and what it was asked of
 
     def beside(self) -> "Scope":
         """Another scope on the same model, with a text and a cache of its own."""
@@ -302,19 +303,24 @@ class Scope:
     ) -> Eviction | None:
         """A reading's text, and what follows it, with a budget for the cache and with all keys.
 
-        Both under the causal mask with every head on; `n_more` tokens are written at most. None for
-        an empty text, and for a reading of another model.
+        Both under the reading's conditions; `n_more` tokens are written at most. None for an empty
+        text, and for a reading of another model. What all keys give is remembered, as budgets are
+        tried one after another.
 
         Raises:
+            EngineError: the mask lets no row stay true.
             CancelledError: `cancelled` said so.
         """
         if reading.info is not self.info or not reading.n_tokens:
             return None
         writing = Writing(reading.sampling, n_more, reading.cursor, self._tokenizer.token_bytes)
-        before = reading.conditions
-        conditions = Conditions(positions=before.positions, first_position=before.first_position)
         token_ids = reading.document.token_ids[reading.n_fallen : reading.cursor]
-        return evict(self._run.model, token_ids, conditions, budget, writing, cancelled, told)
+        same = token_ids, reading.conditions, reading.sampling, n_more, reading.cursor
+        known = self._evicted[1] if self._evicted and self._evicted[0] == same else None
+        how = reading.conditions, budget, writing, cancelled, told, known
+        eviction = evict(self._run.model, token_ids, *how)
+        self._evicted = same, eviction
+        return eviction
 
     # What things cost, measured beside the text
 

@@ -21,7 +21,7 @@ from engine.errors import ContextFullError, EngineError
 from engine.kv_cache import KVCache
 from engine.measurements import TOLERANCE, BothWays, DecodeStep, OneByOne
 from engine.model import CAUSAL, Transformer
-from engine.patience import patiently
+from engine.patience import give_up_if, patiently
 from engine.sampling import Sampling, draw, stages
 
 
@@ -52,7 +52,8 @@ def with_and_without(
             "nothing can be decoded after them; shorten the text."
         )
     ids = list(token_ids)
-    kv_cache = KVCache(model.config, device=model.device)
+    n_rows = len(ids) + min(n_steps, room)
+    kv_cache = KVCache(model.config, device=model.device, n_rows=n_rows)
     found = BothWays(len(ids), min(n_steps, room), 0.0)
     logits = None
     for took in _passes(model, ids, kv_cache, conditions, waited_for):
@@ -160,9 +161,11 @@ def parallel_and_serial(
     in_turn = KVCache(model.config, device=model.device, n_rows=n_tokens)
 
     def whole() -> tuple[Tensor, float]:
+        at_once.rewind(0)  # where it was given up after the last layer
         began = finished(model.device)
         hidden = model.hidden(ids, at_once, conditions, None, waited_for)
         for rows in torch.split(hidden, QUERY_BLOCK):
+            give_up_if(waited_for)
             model.logits(rows)
         return hidden, finished(model.device) - began
 

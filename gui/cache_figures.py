@@ -1,5 +1,6 @@
 """What the KV cache holds and saves, worked out from a reading; plain arithmetic, no Qt."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -70,13 +71,13 @@ class PassColumns:
 
     def __init__(self) -> None:
         self._rows: NDArray[np.float64] = np.empty((len(self._FIELDS), 256))
-        self._stats: tuple[PassStats, ...] = ()
+        self._stats: Sequence[PassStats] = ()
 
     def __len__(self) -> int:
         """How many passes."""
         return len(self._stats)
 
-    def update(self, stats: tuple[PassStats, ...]) -> None:
+    def update(self, stats: Sequence[PassStats]) -> None:
         """Take over a longer list, or begin again if it is another run's."""
         known = len(self._stats)
         if known and (len(stats) < known or stats[known - 1] is not self._stats[-1]):
@@ -133,7 +134,7 @@ def used_cache(stats: PassStats) -> bool:
     return stats.cached and stats.reason != "mask off"
 
 
-def thrown_away(stats: tuple[PassStats, ...]) -> int:
+def thrown_away(stats: Sequence[PassStats]) -> int:
     """Rows that the cache held before the latest pass and no longer does: what an edit undid."""
     if len(stats) < 2 or not (used_cache(stats[-1]) and used_cache(stats[-2])):
         return 0

@@ -14,7 +14,7 @@ from PySide6.QtCore import QObject
 from engine.cancelling import Cancelled
 from engine.errors import CancelledError, EngineError
 from engine.reading import Reading
-from engine.room import check_room
+from engine.room import check_room, two_ways_bytes
 from gui.costs import Costs, Experiment, Measured
 from gui.state import Store
 from gui.worker import EngineThread, Job
@@ -141,7 +141,7 @@ class Costing(QObject):
         if not reading.n_tokens:
             raise EngineError(NO_TEXT)
         more = costs.n_steps if what == "both ways" else 0
-        check_room(config, min(config.max_seq_len, reading.n_tokens + more))
+        check_room(config, min(config.max_seq_len, reading.n_tokens + more), two_ways_bytes)
 
     def _go_on(self) -> None:
         if self._work is not None:

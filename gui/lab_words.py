@@ -187,6 +187,12 @@ def _bound(machine: Machine, worked: Worked) -> str:
             f"{time_said(at_least)} of the {time_said(worked.seconds)} that it took."
         )
     at_least = worked.multiply_adds / machine.multiply_adds_per_second
+    if share > 1:
+        return (
+            f"{first}: arithmetic is the bound. It was {share:.2g} times as fast as the most that "
+            "was measured of this machine, which something else must have slowed; sweep again when "
+            "it rests."
+        )
     return (
         f"{first}: arithmetic is the bound. Its {count_said(worked.multiply_adds)} multiply-adds "
         f"take at least {time_said(at_least)} of the {time_said(worked.seconds)} that it took."

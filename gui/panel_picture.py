@@ -1,7 +1,8 @@
 """A panel as PNG, SVG or PDF, with a line under it that says what was read and how.
 
-In SVG and PDF, letters, lines and frames are drawn as such and stay sharp at any size. Where a
-widget keeps its picture as pixels (the cells of heatmaps), these are embedded as they are.
+Where a page fills the panel and scrolls, all of the page is drawn. In SVG and PDF, letters, lines
+and frames are drawn as such and stay sharp at any size. Where a widget keeps its picture as pixels
+(the cells of heatmaps), these are embedded as they are.
 """
 
 import re
@@ -35,6 +36,7 @@ from PySide6.QtWidgets import QSlider, QWidget
 
 from gui.stamp import PROGRAM, Stamp
 from gui.theme import Theme
+from gui.widgets.column_page import ColumnPage
 from gui.widgets.lettering import Lettering
 
 DOTS_PER_INCH = 96  # that a logical pixel stands for
@@ -47,7 +49,8 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 def to_png(panel: QWidget, stamp: Stamp, theme: Theme) -> bytes:
     """The panel as it is on screen, in its device pixels; the facts are text chunks."""
-    grabbed = panel.grab().toImage()
+    panel = _whole(panel)
+    grabbed = _grabbed(panel)
     ratio, caption = grabbed.devicePixelRatio(), _Caption(panel, stamp, theme)
     size = QSize(grabbed.width(), grabbed.height() + round(caption.height * ratio))
     image = QImage(size, QImage.Format.Format_RGB32)
@@ -64,6 +67,7 @@ def to_png(panel: QWidget, stamp: Stamp, theme: Theme) -> bytes:
 
 def to_svg(panel: QWidget, stamp: Stamp, theme: Theme) -> bytes:
     """The panel as lines and letters; the facts are its description."""
+    panel = _whole(panel)
     caption = _Caption(panel, stamp, theme)
     generator = QSvgGenerator()
     generator.setSize(caption.whole)
@@ -83,6 +87,7 @@ def to_svg(panel: QWidget, stamp: Stamp, theme: Theme) -> bytes:
 
 def to_pdf(panel: QWidget, stamp: Stamp, theme: Theme) -> bytes:
     """The panel on a page of its size; the facts are the description in its metadata."""
+    panel = _whole(panel)
     caption = _Caption(panel, stamp, theme)
 
     def write(buffer: QBuffer) -> None:
@@ -99,6 +104,25 @@ def to_pdf(panel: QWidget, stamp: Stamp, theme: Theme) -> bytes:
             _draw(panel, painter, caption)
 
     return _bytes(write)
+
+
+def _whole(panel: QWidget) -> QWidget:
+    """The panel, or the page that fills it, of which it may show only the upper part."""
+    page = panel.findChild(ColumnPage)
+    return page.content if page is not None and page.content.height() > page.height() else panel
+
+
+def _grabbed(panel: QWidget) -> QImage:
+    """Its device pixels; a page has no ground of its own, and Qt would give it that of a window."""
+    if panel.autoFillBackground():
+        return panel.grab().toImage()
+    ratio = panel.devicePixelRatioF()
+    image = QImage((QSizeF(panel.size()) * ratio).toSize(), QImage.Format.Format_RGB32)
+    image.setDevicePixelRatio(ratio)
+    image.fill(panel.palette().color(QPalette.ColorRole.Base))
+    with QPainter(image) as painter:
+        _render(panel, panel, painter, QWidget.RenderFlag.DrawChildren)
+    return image
 
 
 class _Caption:

@@ -279,6 +279,9 @@ def eviction_strips(eviction: Eviction, step: int | None) -> list[Strip]:
     n = eviction.n_tokens
     change = eviction.loss - eviction.full_loss
     name = budget_said(eviction.budget)
+    conditions = eviction.conditions
+    is_plain = conditions == Conditions(first_position=conditions.first_position)
+    how = "" if is_plain else f", {conditions_said(conditions)}"
     held: Floats | None = None
     wordings: tuple[str, ...] = ("held: choose a position",)
     if step is not None:
@@ -304,7 +307,11 @@ def eviction_strips(eviction: Eviction, step: int | None) -> list[Strip]:
     return [
         Strip(wordings, texts=held_texts(held), held=held),
         loss_strip(
-            (f"all keys: {full} · cache {full_size}", f"all keys: {full_short}"),
+            (
+                f"all keys{how}: {full} · cache {full_size}",
+                f"all keys{how}: {full_short}",
+                f"all keys: {full_short}",
+            ),
             eviction.full_loss,
         ),
         loss_strip(

@@ -80,7 +80,7 @@ def asked_by(reading: Reading, choice: WindowsChoice) -> tuple[Asked, ...]:
                 "eviction",
                 info,
                 token_ids,
-                conditions,
+                reading.conditions,
                 sizes=(reading.cursor,),
                 budget=budget,
                 sampling=reading.sampling,

@@ -1,5 +1,6 @@
 """The KV cache: what it holds, by measure and by formula, and what it saves, pass by pass."""
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -77,7 +78,7 @@ class CachePanel(Panel):
         self.charts = ChartGrid((self.rows_chart, self.time_chart, self.bytes_chart))
         self._em = LIGHT.font_body
         self._columns = PassColumns()
-        self._charted: tuple[PassStats, ...] | None = None
+        self._charted: Sequence[PassStats] | None = None
         self._lay_out()
 
     def _lay_out(self) -> None:
@@ -191,6 +192,9 @@ class CachePanel(Panel):
         computed, without = int(columns.n_computed.sum()), int(columns.n_tokens.sum())
         thrown = thrown_away(reading.stats)
         gone = f", {last.n_kept:,} kept and {thrown:,} thrown away" if thrown else ""
+        short = f"{last.n_computed:,} of {last.n_tokens:,} rows"
+        if thrown:
+            short += f", {last.n_kept:,} kept, {thrown:,} thrown away"
         done = f"{last.n_computed:,} of {last.n_tokens:,} rows computed{gone}"
         per_pass = f"last pass +{written:,} B, {done}"
         in_all = (
@@ -199,10 +203,10 @@ class CachePanel(Panel):
         took = f"{1000 * last.seconds:.1f} ms"
         self.rows.set_wordings(
             f"{per_pass}, {took}; {in_all}",
-            f"+{written:,} B, {last.n_computed:,} of {last.n_tokens:,} rows, {took}; {in_all}",
-            f"+{written:,} B, {last.n_computed:,} of {last.n_tokens:,} rows; in all {computed:,} "
-            f"of {without:,}",
-            f"{last.n_computed:,} of {last.n_tokens:,} rows",
+            f"+{written:,} B, {short}, {took}; {in_all}",
+            f"+{written:,} B, {short}; in all {computed:,} of {without:,}",
+            f"{short}; in all {computed:,} of {without:,}",
+            short,
         )
 
     def _draw_charts(self, reading: Reading) -> None:
@@ -249,7 +253,7 @@ class CachePanel(Panel):
         )
 
 
-def pass_figures(stats: tuple[PassStats, ...], number: int) -> tuple[Figure, ...]:
+def pass_figures(stats: Sequence[PassStats], number: int) -> tuple[Figure, ...]:
     """What a pass cost, counted from 1, with all digits; nothing if there is none."""
     if not 1 <= number <= len(stats):
         return ()

@@ -22,7 +22,7 @@ from gui.window_strips import budget_said, continuation_said, eviction_strips, s
 from gui.windows_state import Answer, asked_by
 from gui.wishes import ChooseWindows, SelectPosition
 
-WAITING = "The text is being decoded token by token under the budget."
+WAITING = "The text is being read under the budget."
 MEGA = 1e6
 _ROOMY = 24  # lines from which on a continuation may take two
 _MAY_BREAK = "\u200b"  # between tokens: visible spaces give a line no place to end
@@ -90,12 +90,13 @@ class EvictionPage(QWidget):
         self.megabytes.show_value(round(choice.n_keys * self._bytes_per_key() / MEGA, 6))
         missing = absence(view, "what a budget for the cache costs")
         answer = state.answer("eviction")
-        if missing or reading is None or answer is None or answer.eviction is None:
-            self._show_nothing(
-                missing or (answer.obstacle if answer else "") or self._waiting(view)
-            )
+        if missing or reading is None or answer is None:
+            self._show_nothing(missing or self._waiting(view))
             return
         is_fresh = answer.asked in asked_by(reading, choice)
+        if answer.eviction is None:
+            self._show_nothing(answer.obstacle if is_fresh else self._waiting(view))
+            return
         self.table.set_stale(view.state.stale or not is_fresh)
         self._show_answer(view, answer, answer.eviction, is_fresh=is_fresh)
 
@@ -129,7 +130,8 @@ class EvictionPage(QWidget):
         """The page in words."""
         headings = (strip.wordings[0] for strip in self.table.strips)
         said = (self.told, self.agreement, self.full, self.under)
-        return " ".join(filter(None, (*headings, *(label.text() for label in said))))
+        words = " ".join(filter(None, (*headings, *(label.text() for label in said))))
+        return words or self.table.accessibleDescription()
 
     # Checks
 

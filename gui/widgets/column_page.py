@@ -26,8 +26,8 @@ class ColumnPage(QScrollArea):
             for widget in widgets:
                 column.addWidget(widget, _MUCH if isinstance(widget, CurveChart) else 0)
             column.addStretch(1)
-        self._content = QWidget()
-        self._across = QHBoxLayout(self._content)
+        self.content = QWidget()  # all of it, of which the page shows as much as there is room for
+        self._across = QHBoxLayout(self.content)
         self._down = QVBoxLayout()
         self._across.addLayout(self._down, 1)
         for group in self._groups:
@@ -37,8 +37,8 @@ class ColumnPage(QScrollArea):
         self.setWidgetResizable(True)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        self.setWidget(self._content)
-        for widget in (self._content, self.viewport(), *self._groups):
+        self.setWidget(self.content)
+        for widget in (self.content, self.viewport(), *self._groups):
             widget.setAutoFillBackground(False)
 
     def set_theme(self, theme: Theme) -> None:

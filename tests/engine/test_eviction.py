@@ -1,15 +1,17 @@
 """A budget for the cache: exact where it equals a mask, and by hand where it goes by weights."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
+from engine import eviction_pass
 from engine.conditions import Conditions
 from engine.config import ModelConfig
-from engine.errors import CancelledError, ConfigError
+from engine.errors import CancelledError, ConfigError, EngineError
 from engine.evicting_cache import EvictingCache
 from engine.eviction import NEVER, Budget, Eviction
 from engine.eviction_pass import Writing, evict
@@ -20,6 +22,7 @@ from engine.run import Run
 from engine.sampling import Sampling
 from engine.scope import Scope
 from engine.tokenizers import Characters
+from engine.windows_pass import token_losses
 
 TOKENS = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9, 3]
 GREEDY = Sampling(temperature=0)
@@ -122,7 +125,7 @@ def test_what_a_step_gave_up_is_no_longer_seen_by_it_or_later(tiny: Tiny) -> Non
 
     class Watching(EvictingCache):
         def keep_weights(self, layer: int, rows: slice, weights: torch.Tensor) -> None:
-            seen.append((layer, self.places(layer)[0].tolist(), weights.shape[-1]))
+            seen.append((layer, self.places(layer).at[0].tolist(), weights.shape[-1]))
             super().keep_weights(layer, rows, weights)
 
     cache = Watching(run.config, Budget(policy="first + window", n_keys=4, sinks=1))
@@ -217,9 +220,19 @@ def test_progress_is_told_and_reading_can_be_given_up(tiny: Tiny) -> None:
     run = tiny("rotary")
     evict(run.model, TOKENS, CAUSAL, Budget(), writing(), told=told.append)
     assert told == sorted(told)
-    assert len(told) == len(TOKENS)
+    assert told[-1] == 1
+    n_passes = 1 + 5 + 1 + 5  # the text and five of six tokens written, with all keys and without
+    assert len(told) == n_passes
     with pytest.raises(CancelledError):
-        evict(run.model, TOKENS, CAUSAL, Budget(), writing(), lambda: len(told) > 20, told.append)
+        evict(
+            run.model,
+            TOKENS,
+            CAUSAL,
+            Budget(),
+            writing(),
+            lambda: len(told) > n_passes + 8,
+            told.append,
+        )
 
 
 @pytest.mark.parametrize(
@@ -248,7 +261,127 @@ def test_a_policy_without_first_keys_has_none() -> None:
     assert Budget(n_keys=4, sinks=3) == Budget(n_keys=4)
 
 
-def test_several_rows_at_once_are_refused(tiny: Tiny) -> None:
+def test_several_rows_at_once_are_refused_where_weights_decide(tiny: Tiny) -> None:
     run = tiny("rotary")
+    cache = EvictingCache(run.config, Budget(policy="most attended", n_keys=2))
     with pytest.raises(ValueError, match="3 rows at once"):
-        run.model.hidden(torch.tensor([1, 2, 3]), EvictingCache(run.config, Budget()))
+        run.model.hidden(torch.tensor([1, 2, 3]), cache)
+
+
+WINDOWED = Conditions(mask="window", window=3, sinks=1)
+SILENT = Conditions(heads_off=frozenset({(0, 1), (1, 0), (1, 3)}))
+
+
+@pytest.mark.parametrize("n_at_once", [2, 3, 7, 16])
+@pytest.mark.parametrize(
+    "budget",
+    [
+        Budget(n_keys=1),
+        Budget(n_keys=5),
+        Budget(policy="first + window", n_keys=6, sinks=2),
+        Budget(policy="most attended", n_keys=6),
+    ],
+    ids=lambda budget: f"{budget.policy} {budget.n_keys}",
+)
+@pytest.mark.parametrize(
+    "conditions", [CAUSAL, WINDOWED, replace(SILENT, off_by="mean")], ids=["", "window", "off"]
+)
+def test_reading_many_tokens_at_once_gives_up_what_one_by_one_does(
+    tiny: Tiny,
+    monkeypatch: pytest.MonkeyPatch,
+    n_at_once: int,
+    budget: Budget,
+    conditions: Conditions,
+) -> None:
+    """Rows, and what is held in the end, against one token a pass."""
+    run = tiny("rotary", windows=(4, 0))
+    monkeypatch.setattr(eviction_pass, "QUERY_BLOCK", n_at_once)
+    eviction = evict(run.model, TOKENS, conditions, budget, writing())
+    cache = EvictingCache(run.config, budget)
+    with torch.inference_mode():
+        each = (torch.tensor([token]) for token in TOKENS)
+        rows = [run.model.hidden(token, cache, conditions, cache) for token in each]
+        losses = token_losses(run.model, torch.cat(rows), torch.tensor(TOKENS))
+        np.testing.assert_allclose(eviction.loss, losses, atol=2e-6)
+        assert eviction.held_bytes == cache.used_bytes
+        logits = run.model.logits(rows[-1])[0]
+        *read, last = eviction.continuation.token_ids
+        for drawn in read:
+            assert drawn == int(logits.argmax())
+            logits = run.model(torch.tensor([drawn]), cache, conditions, cache)[0]
+        assert last == int(logits.argmax())
+    np.testing.assert_array_equal(eviction.dropped_at, cache.dropped_at[:, :, :21])
+
+
+@pytest.mark.parametrize("positions", ["rotary", "alibi", "learned"])
+def test_a_mask_hides_what_it_hides_from_what_is_held(tiny: Tiny, positions: str) -> None:
+    """The last 5 keys under a window of 3 are that window; the last 3 under one of 5 are 3."""
+    run = tiny(positions)
+    for mask, budget, wanted in (
+        (Conditions(mask="window", window=3), Budget(n_keys=5), (3, 0)),
+        (Conditions(mask="window", window=5), Budget(n_keys=3), (3, 0)),
+        (WINDOWED, Budget(policy="first + window", n_keys=5, sinks=2), (3, 1)),
+    ):
+        eviction = evict(run.model, TOKENS, mask, budget, writing())
+        both = Conditions(mask="window", window=wanted[0], sinks=wanted[1])
+        for conditions, loss in ((mask, eviction.full_loss), (both, eviction.loss)):
+            run.set_conditions(conditions)
+            np.testing.assert_allclose(loss, run.read(TOKENS).loss, atol=2e-6)
+        assert eviction.conditions == mask
+
+
+@pytest.mark.parametrize("off_by", ["zero", "mean"])
+@pytest.mark.parametrize(("policy", "sinks"), [("window", 0), ("first + window", 2)])
+def test_heads_that_are_off_are_off_under_a_budget_too(
+    tiny: Tiny, off_by: Any, policy: Any, sinks: int
+) -> None:
+    """A mean is that of the positions that are held, as it is that of a window's."""
+    run = tiny("rotary")
+    off = replace(SILENT, off_by=off_by)
+    budget = Budget(policy=policy, n_keys=5, sinks=sinks)
+    eviction = evict(run.model, TOKENS, off, budget, writing())
+    mask = replace(off, mask="window", window=5 - sinks, sinks=sinks)
+    for conditions, loss in ((off, eviction.full_loss), (mask, eviction.loss)):
+        run.set_conditions(conditions)
+        np.testing.assert_allclose(loss, run.read(TOKENS).loss, atol=2e-6)
+    token_ids = list(TOKENS)
+    for drawn in eviction.continuation.token_ids:
+        with torch.no_grad():
+            logits = run.model(torch.tensor(token_ids), conditions=mask)[-1]
+        assert drawn == int(logits.argmax())
+        token_ids.append(drawn)
+
+
+def test_without_a_mask_there_is_no_cache_to_give_up_from(tiny: Tiny) -> None:
+    with pytest.raises(EngineError) as error:
+        evict(tiny("rotary").model, TOKENS, Conditions(mask="none"), Budget(), writing())
+    assert str(error.value) == (
+        "Without the mask each further token changes every earlier row, so no cache can be kept "
+        "and none of it given up; switch the mask on to try a budget."
+    )
+
+
+def test_what_all_keys_give_is_worked_out_once_for_all_budgets() -> None:
+    tokenizer = Characters("abcdefgh ")
+    config = ModelConfig(
+        vocab_size=tokenizer.vocab_size, n_layer=2, n_head=4, d_model=16, max_seq_len=40
+    )
+    torch.manual_seed(1)
+    scope = Scope(Loaded(Transformer(config), tokenizer, ModelInfo("tiny", "", config, 1, 0.0)))
+
+    def full(budget: Budget) -> Any:
+        eviction = scope.eviction(reading, budget, 6)
+        assert eviction is not None
+        return eviction.full_continuation
+
+    reading = scope.edit("abc def")
+    once = full(Budget(n_keys=4))
+    assert full(Budget(policy="most attended", n_keys=3)) is once
+    for changed in (
+        lambda: scope.set_sampling(Sampling(seed=8)),
+        lambda: scope.set_conditions(Conditions(mask="window", window=3)),
+        lambda: scope.edit("abc deg"),
+    ):
+        before = full(Budget(n_keys=2))
+        reading = changed()
+        assert full(Budget(n_keys=2)) is not before

@@ -77,6 +77,8 @@ def test_the_last_of_several_crossings_counts() -> None:
 
 def test_the_roof_slopes_up_to_the_ridge_and_is_flat_beyond() -> None:
     machine = Machine(80e9, 10e9, 1, "cpu")
+    assert machine.best(None) is machine
+    assert machine.best(Machine(70e9, 12e9, 1, "cpu")) == Machine(80e9, 12e9, 1, "cpu")
     assert machine.ridge == 8
     assert machine.roof(0.25) == 2.5e9
     assert machine.roof(8) == machine.roof(100) == 80e9

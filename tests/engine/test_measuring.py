@@ -3,21 +3,23 @@
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
 import pytest
 import torch
 
-from engine import length_sweep, machine, part_clock
-from engine.clock import finished
+import engine.run
+from engine import attention, length_sweep, machine, part_clock
+from engine.clock import clock_of, finished
 from engine.conditions import Conditions
 from engine.config import QUERY_BLOCK
 from engine.cost import pass_cost, total
 from engine.errors import CancelledError, ContextFullError, EngineError
 from engine.kv_cache import KVCache
 from engine.length_sweep import sweep
-from engine.measurements import TIMED_PARTS, BothWays, Lab, OneByOne, ladder
+from engine.measurements import TIMED_PARTS, BothWays, Lab, Machine, OneByOne, ladder
 from engine.model import Transformer
 from engine.part_clock import PartClock
 from engine.patience import patiently
@@ -73,6 +75,29 @@ def test_the_clock_only_goes_forward() -> None:
     assert all(before <= after for before, after in pairwise(moments))
 
 
+def test_the_clock_of_a_device_waits_for_it_where_it_works_on_by_itself() -> None:
+    """A processor has nothing to wait for, so that its clock is looked at without asking."""
+    assert clock_of(torch.device("cpu")) is time.perf_counter
+    clock = clock_of(torch.device("mps"))
+    assert isinstance(clock, partial)
+    assert (clock.func, clock.args) == (finished, (torch.device("mps"),))
+
+
+def test_a_pass_looks_at_the_clock_twice_and_copies_no_record(
+    tiny: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ticking = Ticking()
+    monkeypatch.setattr(engine.run, "clock_of", lambda device: partial(ticking, device))
+    run = tiny()
+    run.read(IDS)
+    first = run.stats
+    run.read([*IDS, 1])
+    assert ticking.now == 4
+    assert [each.seconds for each in run.stats] == [1, 1]
+    assert run.stats._entries is first._entries
+    assert len(first) == 1
+
+
 def test_reading_the_clock_costs_under_a_hundredth_of_a_step(tiny: Callable[..., Run]) -> None:
     """Even of the smallest model's; a pass reads it twice. The least of many, both times."""
     run = tiny()
@@ -98,7 +123,7 @@ def test_the_parts_are_the_whole_pass(
 ) -> None:
     """The clock is read once at each change of part, so all ticks but the first are shared out."""
     ticking = Ticking()
-    monkeypatch.setattr(part_clock, "finished", ticking)
+    monkeypatch.setattr(part_clock, "clock_of", lambda device: partial(ticking, device))
     run = tiny("rotary", **sizes)
     seconds = PartClock(run.model).timed_pass(torch.tensor(IDS), KVCache(run.config))
     assert sum(seconds.values()) == ticking.now - 1
@@ -117,16 +142,37 @@ def test_a_timed_pass_computes_what_any_pass_does(tiny: Callable[..., Run]) -> N
     assert torch.equal(timed.k[:, :, : len(IDS)], plain.k[:, :, : len(IDS)])
 
 
-def test_a_timed_pass_leaves_no_hook_behind(tiny: Callable[..., Run]) -> None:
+def test_a_timed_pass_leaves_nothing_behind(tiny: Callable[..., Run]) -> None:
     """Also if it is given up in the middle."""
     run = tiny()
+    product, before = attention.matmul_heads, [set(vars(m)) for m in run.model.modules()]
     clock = PartClock(run.model)
     clock.timed_pass(torch.tensor(IDS), KVCache(run.config))
     with pytest.raises(CancelledError):
         clock.timed_pass(torch.tensor(IDS), KVCache(run.config), cancelled=Asked(2))
-    for module in run.model.modules():
-        assert not module._forward_hooks
-        assert not module._forward_pre_hooks
+    assert [set(vars(m)) for m in run.model.modules()] == before
+    assert attention.matmul_heads is product
+
+
+def test_watching_the_parts_sees_nothing_but_what_ends_them(
+    tiny: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pass has eight ends of parts in a layer and five beside; no hook and no mode slows it."""
+    ticking = Ticking()
+    monkeypatch.setattr(part_clock, "clock_of", lambda device: partial(ticking, device))
+    run, modes, hooks = tiny(), [], []
+    inner = attention.attend
+
+    def attend(*operands: Any) -> Any:
+        modes.append(torch._C._len_torch_function_stack())
+        hooks.extend(m for m in run.model.modules() if m._forward_hooks or m._forward_pre_hooks)
+        return inner(*operands)
+
+    monkeypatch.setattr(attention, "attend", attend)
+    PartClock(run.model).timed_pass(torch.tensor(IDS), KVCache(run.config))
+    assert ticking.now == 8 * run.config.n_layer + 5
+    assert modes == [0] * run.config.n_layer
+    assert hooks == []
 
 
 def test_more_than_a_block_is_not_timed_at_once(tiny: Callable[..., Run]) -> None:
@@ -167,7 +213,8 @@ def test_longer_readings_contain_the_shorter_ones(
     tiny: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With a clock that counts: 2, 3 and 4 blocks take 2, 3 and 4 times as many stretches."""
-    monkeypatch.setattr(part_clock, "finished", Ticking())
+    ticking = Ticking()
+    monkeypatch.setattr(part_clock, "clock_of", lambda device: partial(ticking, device))
     lab: Lab = last(sweep(tiny().model, IDS, 4 * QUERY_BLOCK))
     counted = {point.n_tokens: point.seconds["mix"] for point in lab.points}
     assert [counted[n * QUERY_BLOCK] for n in (1, 2, 3, 4)] == [2, 4, 6, 8]
@@ -189,6 +236,18 @@ def test_the_two_points_under_the_roof_are_real_passes(
     assert (lab.decode.multiply_adds, lab.decode.n_bytes) == (cost.multiply_adds, cost.n_bytes)
 
 
+def test_the_machine_is_measured_before_and_after_the_passes_and_the_best_counts(
+    tiny: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may have been busy at either time."""
+    found = iter([Machine(50.0, 8.0, 1, "cpu"), Machine(70.0, 6.0, 1, "cpu")])
+    monkeypatch.setattr(length_sweep, "measure", lambda _device: iter([None, next(found)]))
+    machines = [lab.machine for lab in sweep(tiny().model, IDS, 16)]
+    assert machines[0] is None
+    assert machines[1] == Machine(50.0, 8.0, 1, "cpu")
+    assert machines[-1] == Machine(70.0, 8.0, 1, "cpu")
+
+
 @pytest.mark.usefixtures("quick_machine")
 def test_a_sweep_that_gives_way_measures_the_same_afterwards(tiny: Callable[..., Run]) -> None:
     """Each block that was given up is read again, and only once."""
@@ -198,6 +257,32 @@ def test_a_sweep_that_gives_way_measures_the_same_afterwards(tiny: Callable[...,
     assert lab.lengths.tolist() == ladder(200)
     assert lab.is_done
     assert asked.n_times > 60
+
+
+def test_a_pass_is_given_up_before_its_logits_as_well(tiny: Callable[..., Run]) -> None:
+    """They can take as long as ten layers. The cache is as before, and nothing is read twice."""
+    run = tiny()
+    kv_cache, ids = KVCache(run.config), torch.tensor(IDS)
+    after_layers = run.config.n_layer + 1  # the asking that follows the last layer's
+    with pytest.raises(CancelledError):
+        PartClock(run.model).timed_pass(ids, kv_cache, cancelled=Asked(after_layers))
+    assert kv_cache.length == 0
+    prefill, decode = last(length_sweep._worked(run.model, ids, Asked(after_layers)))
+    assert (prefill.n_new, prefill.start) == (len(IDS) - 1, 0)
+    assert (decode.n_new, decode.start) == (1, len(IDS) - 1)
+    one: OneByOne = last(parallel_and_serial(run.model, IDS, waited_for=Asked(after_layers)))
+    assert one.n_equal == one.n_tokens == len(IDS)
+
+
+def test_a_prefill_in_one_piece_reads_the_output_matrix_for_each_block_of_logits(
+    tiny: Callable[..., Run],
+) -> None:
+    """200 tokens are two blocks; the matrix has V · C numbers of 4 bytes."""
+    run = tiny("rotary")
+    in_one = total(pass_cost(run.config, 200))
+    in_pieces = length_sweep._cost_in_pieces(run.model, 200, 0)
+    assert in_pieces.multiply_adds == in_one.multiply_adds
+    assert in_pieces.n_bytes - in_one.n_bytes == run.config.vocab_size * run.config.d_model * 4
 
 
 def test_patience_ends_with_the_answer() -> None:

@@ -1,27 +1,81 @@
 """Lengths that do not fit into memory are refused with both figures, before they are tried."""
 
+from dataclasses import replace
+
 import pytest
 
 from engine import room
 from engine.config import ModelConfig
 from engine.errors import EngineError
-from engine.room import check_room, longest_that_fits, working_bytes
+from engine.room import check_room, longest_that_fits, sweep_bytes, two_ways_bytes
 
-CONFIG = ModelConfig(vocab_size=100, n_layer=2, n_head=4, n_kv_head=2, d_model=16, max_seq_len=32)
-MATRICES = 2**28
+CONFIG = ModelConfig(
+    vocab_size=100, n_layer=2, n_head=4, n_kv_head=2, d_model=16, max_seq_len=32, mlp="plain"
+)
+MACHINE = 16 * 2048 * 2048 * 4 + 3 * 1024 * 1024 * 4  # its matrices, and three squares
+SLACK = 2**24
 
 
-def test_the_cache_and_the_scores_of_a_block_grow_with_the_length() -> None:
-    """One token more: 2 · 2 layers · 2 heads · 4 numbers, and 4 squares · 4 heads · 128 rows."""
-    more = working_bytes(CONFIG, 100_001) - working_bytes(CONFIG, 100_000)
-    assert more == 4 * (2 * 2 * 2 * 4 + 4 * 4 * 128)
+def test_a_sweep_that_takes_little_takes_what_the_machine_is_measured_with() -> None:
+    for n_tokens in (1, 8, 4096):
+        assert sweep_bytes(CONFIG, n_tokens) == MACHINE + SLACK
+
+
+def test_a_long_sweep_by_hand() -> None:
+    """100,000 tokens in 2 layers of 2 groups, 4 features wide; a block of 128 against all keys.
+
+    The cache: 2 · 2 · 2 · 4 numbers for 100,001 rows. Scores of 4 heads, twice, and the mask:
+    128 · 100,000 · 9. q, k, v and mixes of 128 rows: 6 · 16 + 4 · 8. The residual: 4 · 16.
+    """
+    numbers = 32 * 100_001 + 128 * 100_000 * 9 + 128 * (6 * 16 + 4 * 8) + 128 * 4 * 16
+    assert 4 * numbers > MACHINE
+    assert sweep_bytes(CONFIG, 100_000) == 4 * numbers + SLACK
+
+
+def test_scores_that_are_capped_or_lowered_lie_there_once_more() -> None:
+    """ALiBi's distances are whole numbers of 8 bytes, as they are and without their sign."""
+    per_token = 128 * 4 * 4
+    grown = {
+        name: sweep_bytes(config, 100_001) - sweep_bytes(config, 100_000)
+        for name, config in {
+            "plain": CONFIG,
+            "capped": replace(CONFIG, score_cap=50.0),
+            "alibi": replace(CONFIG, positions="alibi"),
+        }.items()
+    }
+    assert grown["plain"] == 4 * (32 + 128 * 9)
+    assert grown["capped"] == grown["plain"] + per_token
+    assert grown["alibi"] == grown["plain"] + per_token + 128 * 2 * 8
+
+
+def test_reading_both_ways_by_hand() -> None:
+    """20 tokens: two caches of 32 numbers a row, and one pass; its logits are less than scores."""
+    numbers = (
+        2 * 32 * 20
+        + 4 * 20 * 16
+        + max(
+            20 * 20 * 9 + 20 * (6 * 16 + 4 * 8),  # attention
+            20 * 64 * 2,  # the MLP, four times as wide as the model
+            20 * 100,  # logits
+        )
+    )
+    assert two_ways_bytes(CONFIG, 20) == 4 * numbers + SLACK
+
+
+def test_a_pass_in_one_piece_may_take_more_than_one_in_blocks() -> None:
+    """With 32,768 positions, 1,024 tokens are read at once; wide rows count more than scores."""
+    wide = replace(CONFIG, max_seq_len=32_768, d_model=4096, head_dim=1024, d_ff=65_536)
+    row = 2 * 2 * 2 * 1024
+    numbers = row * 1025 + 4 * 1024 * 4096 + 1024 * 65_536 * 2
+    assert sweep_bytes(wide, 1024) == 4 * numbers + SLACK
 
 
 def test_the_longest_that_fits_fits_exactly() -> None:
-    n_bytes = MATRICES + 100_000_000
-    longest = longest_that_fits(CONFIG, n_bytes)
-    assert working_bytes(CONFIG, longest) <= n_bytes < working_bytes(CONFIG, longest + 1)
-    assert longest_that_fits(CONFIG, 1000) == 0
+    n_bytes = 1_000_000_000
+    for needed in (sweep_bytes, two_ways_bytes):
+        longest = longest_that_fits(CONFIG, n_bytes, needed)
+        assert needed(CONFIG, longest) <= n_bytes < needed(CONFIG, longest + 1)
+        assert longest_that_fits(CONFIG, 1000, needed) == 0
 
 
 def test_what_does_not_fit_is_refused_with_the_figures(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -29,8 +83,8 @@ def test_what_does_not_fit_is_refused_with_the_figures(monkeypatch: pytest.Monke
     check_room(CONFIG, 1000)
     with pytest.raises(
         EngineError,
-        match=r"Timing 1,000,000 tokens needs about 8\.6 GB of memory, and 1\.5 GB are free; "
-        r"1\d\d,\d\d\d tokens would fit\.",
+        match=r"Timing 1,000,000 tokens needs about 4\.8 GB of memory, and 1\.5 GB are free; "
+        r"3\d\d,\d\d\d tokens would fit\.",
     ):
         check_room(CONFIG, 1_000_000)
 

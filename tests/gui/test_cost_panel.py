@@ -157,6 +157,18 @@ def test_the_roof_says_what_each_pass_waits_for(panel: CostPanel, reading: Readi
     assert "takes at least 2.8 ms of the 4 ms that it took" in text
 
 
+def test_a_pass_above_the_roof_is_not_said_to_take_longer_than_it_did(
+    panel: CostPanel, reading: Reading
+) -> None:
+    """3 G in 20 ms are 150 G/s, where 80 was the most that was measured."""
+    quick = Worked(500, 0, 3_000_000_000, 150_000_000, 0.020)
+    panel.show_view(view_with(reading, lab(prefill=quick, decode=DECODE)))
+    text = panel.roof.text()
+    assert "It was 1.9 times as fast as the most that was measured of this machine" in text
+    assert "sweep again when it rests" in text
+    assert "take at least" not in text
+
+
 def test_weights_that_fit_into_the_processors_cache_beat_memory(
     panel: CostPanel, reading: Reading
 ) -> None:

@@ -12,7 +12,7 @@ from xml.etree import ElementTree as ET
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QBuffer, QPointF, QRectF, Qt
+from PySide6.QtCore import QBuffer, QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import (
     QAction,
     QContextMenuEvent,
@@ -43,6 +43,7 @@ from gui.panels.table import PANELS
 from gui.stamp import one_line, stamp_of
 from gui.theme import THEMES
 from gui.widgets.candidate_bars import CandidateBars
+from gui.widgets.column_page import ColumnPage
 from gui.widgets.head_atlas import HeadAtlas
 from gui.widgets.legend import draw_hatched
 from gui.widgets.lens_grid import LensGrid
@@ -74,9 +75,10 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 def _read_both_ways(whole: WholeWindow) -> None:
     """What the panel shows has to be asked for."""
-    whole.wish(MeasureCost("one by one"))
-    wait_until(lambda: not whole.state.costs.running, "the end of the experiment")
-    whole.idle()
+    for what in ("one by one", "both ways"):
+        whole.wish(MeasureCost(what))
+        wait_until(lambda: not whole.state.costs.running, "the end of the experiment")
+        whole.idle()
 
 
 @pytest.fixture(scope="module")
@@ -368,12 +370,13 @@ def test_every_panel_is_a_png_as_it_is_on_screen(
     whole.wish(SetDisplay({"theme": THEMES[theme]}))
     path = export(name, "a.png")
     image, panel = QImage(str(path)), whole.panel(name)
-    assert image.width() == panel.width()
-    assert image.height() > panel.height()
-    shown = colours(panel)
-    top = image.copy(0, 0, panel.width(), panel.height())
+    whole_size = _pictured(panel)
+    assert image.width() == whole_size.width()
+    assert image.height() > whole_size.height() >= panel.height()
+    shown = colours(panel)[:, : image.width()]  # without what scrolls it
+    top = image.copy(0, 0, image.width(), panel.height())
     assert (_pixels(top) == shown).mean() > 0.98  # a caret may blink
-    caption = _pixels(image)[panel.height() + 1 :]
+    caption = _pixels(image)[whole_size.height() + 1 :]
     ground = 0xFF000000 | int(THEMES[theme].surface[1:], 16)
     assert caption[-1, 0] == ground
     assert (caption != ground).any()
@@ -381,6 +384,41 @@ def test_every_panel_is_a_png_as_it_is_on_screen(
     assert image.text("model") == "small"
     assert image.text("seed") == "1"
     assert image.text("Software") == f"Attention Scope {engine.__version__}"
+
+
+def _pictured(panel: Panel) -> QSize:
+    """How much of a panel a picture shows: of a page that fills it all, seen or not."""
+    page = panel.findChild(ColumnPage)
+    is_longer = page is not None and page.content.height() > panel.height()
+    return page.content.size() if page is not None and is_longer else panel.size()
+
+
+@pytest.mark.parametrize(
+    ("name", "curves"),
+    [
+        ("cost", {"multiply-adds of a pass", "bytes moved by a pass"}),
+        ("designs", {"held", "KiB by layer"}),
+        ("two_ways", {"ms per step", "ms since the first token"}),
+    ],
+)
+def test_a_page_that_scrolls_is_drawn_to_its_end(
+    whole: WholeWindow, export: Callable[..., Path], name: str, curves: set[str]
+) -> None:
+    """All curves in letters; and in pixels the end of the page as it is when it is scrolled to."""
+    export(name, "")
+    panel = whole.panel(name)
+    root = _xml(export(name, "a.svg").read_bytes())
+    written = {"".join(each.itertext()).strip() for each in root.iter(f"{SVG}text")}
+    assert curves <= written
+    image, page = QImage(str(export(name, "a.png"))), panel.findChild(ColumnPage)
+    assert page is not None
+    page.verticalScrollBar().setValue(page.verticalScrollBar().maximum())
+    shown = colours(panel)[:, : image.width()]
+    page.verticalScrollBar().setValue(0)
+    end = _pictured(panel).height()
+    drawn = _pixels(image)[end - panel.height() : end]
+    assert end > panel.height()
+    assert (drawn == shown).mean() > 0.98
 
 
 def _pixels(image: QImage) -> Any:
@@ -410,8 +448,8 @@ def test_every_panel_is_an_svg_with_letters(
     image.fill(0xFFFF00FF)
     with QPainter(image) as painter:
         renderer.render(painter)
+    shown = colours(panel)[:, : image.width()]
     drawn = _pixels(image)[: panel.height()]
-    shown = colours(panel)
     # Letters and edges are smoothed in another way; grounds and pictures are the same.
     assert (_lightness(drawn) - _lightness(shown)).__abs__().mean() < 12
 
@@ -496,7 +534,7 @@ def test_every_panel_is_one_page_of_pdf_of_its_size(
     assert b"/Count 1" in data
     box = re.search(rb"/MediaBox \[0 0 ([\d.]+) ([\d.]+)\]", data)
     assert box is not None
-    assert float(box[1]) == pytest.approx(whole.panel(name).width() * 0.75, abs=1)
+    assert float(box[1]) == pytest.approx(_pictured(whole.panel(name)).width() * 0.75, abs=1)
     xmp = re.search(rb"<x:xmpmeta.*</x:xmpmeta>", data, re.DOTALL)
     assert xmp is not None
     said = "".join(_xml(xmp[0]).itertext())

@@ -661,6 +661,29 @@ def test_what_is_worked_out_here_gives_way_to_other_panels(
     wait_until(lambda: len(begun) == 2, "the eviction again")
 
 
+def test_a_budget_goes_with_the_mask_and_says_why_it_cannot_without_one(
+    whole: WholeWindow,
+) -> None:
+    whole.window.go_to_panel("windows")
+    panel = whole.panel("windows")
+    assert isinstance(panel, WindowsPanel)
+    click(panel, "Eviction")
+    whole.wish(SetMask({"mask": "none"}))
+    answer_of(whole, "eviction")
+    table = panel.eviction.table
+    wait_until(
+        lambda: table.accessibleDescription().startswith("Without the mask each further token"),
+        "the sentence",
+    )
+    assert "switch the mask on to try a budget." in panel.accessibleDescription()
+    whole.wish(SetMask({"mask": "window", "window": 3, "sinks": 0}))
+    eviction = answer_of(whole, "eviction").eviction
+    assert eviction is not None
+    np.testing.assert_allclose(eviction.full_loss, whole.reading.session.loss, atol=2e-6)
+    wait_until(lambda: bool(table.strips), "strips")
+    assert "all keys, window of 3: " in table.strips[1].wordings[0]
+
+
 def test_an_impossible_choice_is_told_and_not_taken(whole: WholeWindow) -> None:
     before = whole.state.windows.choice
     told: list[str] = []
