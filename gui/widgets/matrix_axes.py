@@ -145,6 +145,8 @@ class MatrixAxes:
 
 
 def label_room(letters: Lettering, widest: float, most: float) -> float:
-    """Room for labels, in whole ems: a token more must not move the picture."""
+    """Room for labels, in whole ems: a token more must not move the picture; none for no text."""
+    if not widest:
+        return 0.0
     wanted = -(-widest // letters.em) * letters.em
     return min(max(wanted, 3 * letters.em), _WIDEST_LABEL * letters.em, most)
