@@ -75,6 +75,11 @@ class NumberField(QAbstractSpinBox):
             self._value = value
             self._write()
 
+    def reset(self, value: Number) -> None:
+        """Show this instead of whatever was typed, right or wrong."""
+        self._value = value
+        self._write()
+
     def set_most(self, most: Number) -> None:
         """Let steps end there."""
         self._kind = replace(self._kind, most=most)
@@ -196,6 +201,7 @@ class NumberField(QAbstractSpinBox):
         for state in (QPalette.ColorGroup.Active, QPalette.ColorGroup.Inactive):
             palette.setColor(state, QPalette.ColorRole.Text, QColor(colour))
         self.setPalette(palette)
+        self.lineEdit().setPalette(palette)  # which keeps a first one to itself
 
     def _width_of_digits(self) -> int:
         return self.fontMetrics().horizontalAdvance(self._kind.room_for) + _FRAME

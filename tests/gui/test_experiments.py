@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QPalette
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
@@ -16,6 +17,8 @@ from gui.experimenting import LEAK_MODELS, SCHEME_MODELS
 from gui.panels import schemes
 from gui.panels.leak import LeakPanel
 from gui.panels.schemes import SCHEMES, SchemesPanel
+from gui.theme import THEMES
+from gui.widgets.number_field import NumberField
 from gui.widgets.scheme_charts import smoothed
 from tests.gui.whole_window import WholeWindow, wait_until
 
@@ -179,6 +182,21 @@ def test_the_fields_end_where_the_bundled_models_do() -> None:
     config = models.config
     sizes = config.max_seq_len, config.n_layer, config.n_head
     assert sizes == (schemes._CONTEXT, schemes._LAYERS, schemes._HEADS)
+
+
+@pytest.mark.parametrize("name", THEMES)
+def test_numbers_are_written_in_the_themes_own_colour(whole: WholeWindow, name: str) -> None:
+    """The panel dresses once before it knows the theme, and its fields must not stay with that."""
+    panel, _readings = schemes_of(whole)
+    whole.action(f"theme_{name}").trigger()
+    wait_until(lambda: whole.state.display.theme.name == name, "the theme")
+    wanted = whole.state.display.theme.text.lower()
+    for field in (panel.layer_field, panel.head_field, panel.seed):
+        wait_until(lambda field=field: _ink(field) == wanted, "the colour")  # type: ignore[misc]
+
+
+def _ink(field: NumberField) -> str:
+    return field.lineEdit().palette().color(QPalette.ColorRole.Text).name()
 
 
 def test_another_head_is_looked_at_by_its_numbers(whole: WholeWindow) -> None:
