@@ -59,7 +59,7 @@ class LeakTrials:
 
 @dataclass(frozen=True, kw_only=True)
 class Change:
-    """What is done to the text: its tokens shuffled by a seed, the last aside, or all moved on."""
+    """What is done to the text: its words shuffled by a seed, the last aside, or all moved on."""
 
     shuffle_seed: int = 0  # 0: not shuffled
     shift: int = 0  # the position at which the text begins

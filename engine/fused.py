@@ -1,7 +1,7 @@
 """The same mix from torch's fused kernel: a second opinion, never what is shown.
 
 The kernel (flash attention, Dao et al. 2022) computes no weights that could be looked at, which
-is why the engine does not use it.
+is why no pass that is shown uses it; only a training does (`engine.training_kernels`).
 """
 
 from contextlib import AbstractContextManager

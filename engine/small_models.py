@@ -26,6 +26,7 @@ from engine.model import Transformer
 from engine.run import Run
 from engine.sampling import Sampling, draw, softmax, stages
 from engine.session import Session
+from engine.shuffling import shuffled_words
 from engine.tokenizers import Tokenizer
 
 _WRITTEN = 40  # tokens that a continuation has
@@ -72,7 +73,8 @@ class SmallModels:
             CancelledError: `cancelled` said so between two passes.
         """
         token_ids, n_left_out = self._fitting(text, change.shift)
-        changed = _shuffled(token_ids, change.shuffle_seed)
+        order = shuffled_words(self._bytes(token_ids), change.shuffle_seed)
+        changed = [token_ids[index] for index in order]
         readings = tuple(
             _scheme(checkpoint.model, (token_ids, changed), change, (layer, head), cancelled)
             for checkpoint in self._checkpoints
@@ -113,14 +115,6 @@ def _check_alike(folder: Path, checkpoint: Checkpoint, first: Checkpoint) -> Non
             f"{folder} does not belong to this experiment: it has the sizes {size(checkpoint)} "
             f"(tokens, layers, heads, context), the first model has {size(first)}."
         )
-
-
-def _shuffled(token_ids: list[int], seed: int) -> list[int]:
-    """All tokens but the last in an order that the seed decides; 0 leaves them alone."""
-    if not seed:
-        return token_ids
-    order = np.random.default_rng(seed).permutation(max(0, len(token_ids) - 1))
-    return [*(token_ids[index] for index in order), *token_ids[-1:]]
 
 
 def _trial(

@@ -12,6 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import safetensors
 import torch
 from safetensors import safe_open
@@ -23,6 +24,7 @@ from engine.config import ModelConfig
 from engine.errors import TrainingError
 from engine.model import Transformer
 from engine.training_data import IntArray, TrainingData
+from engine.training_kernels import summed_loss, use_training_kernels
 from engine.training_record import HeldOutLoss, Progress
 from engine.training_settings import TrainingSettings
 
@@ -50,6 +52,8 @@ class Trainer:
         self.tokens = 0
         self.seconds = 0.0
         self._speed = 0.0
+        if not settings.compile:  # which finds its own
+            use_training_kernels(model)
         self._autocast = settings.dtype == "bfloat16" or (
             settings.dtype == "auto" and has_fast_bfloat16()
         )
@@ -61,7 +65,7 @@ class Trainer:
         )
         self._loss: Callable[[Tensor], Tensor] = self._summed_loss
         if settings.compile:
-            self._loss = torch.compile(self._summed_loss, dynamic=False)
+            self._loss = torch.compile(self._plain_loss, dynamic=False)
 
     def _parameter_groups(self) -> list[dict[str, Any]]:
         parameters = list(self.model.parameters())
@@ -142,6 +146,10 @@ class Trainer:
             return self._loss(windows)
 
     def _summed_loss(self, windows: Tensor) -> Tensor:
+        hidden = self.model.hidden(windows[:, :-1], conditions=self.settings.conditions)
+        return summed_loss(self.model, hidden.flatten(0, 1), windows[:, 1:].flatten())
+
+    def _plain_loss(self, windows: Tensor) -> Tensor:
         logits = self.model.batch_logits(windows[:, :-1], self.settings.conditions)  # [B, T, V]
         targets = windows[:, 1:]  # [B, T]
         return F.cross_entropy(logits.flatten(0, 1).float(), targets.flatten(), reduction="sum")
@@ -159,11 +167,14 @@ class Trainer:
         """
         self.model.eval()
         nats, tokens, characters = 0.0, 0, 0
-        for window in self.data.held_out_windows(self.settings.longest, at_most):
+        length = self.settings.longest
+        at_once = max(1, TOKENS_AT_ONCE // length)
+        every = np.stack(list(self.data.held_out_windows(length, at_most)))  # [N, T + 1]
+        for windows in np.split(every, range(at_once, len(every), at_once)):
             with torch.autocast("cpu", dtype=torch.bfloat16, enabled=self._autocast):
-                nats += self._summed_loss(torch.from_numpy(window)[None]).item()
-            tokens += len(window) - 1
-            characters += int(self.data.characters[window[1:]].sum())
+                nats += self._summed_loss(torch.from_numpy(windows)).item()
+            tokens += windows[:, 1:].size
+            characters += int(self.data.characters[windows[:, 1:]].sum())
         return HeldOutLoss(per_token=nats / tokens, per_character=nats / max(1, characters))
 
     def save_state(self, path: Path) -> None:

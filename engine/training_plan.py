@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, Self, get_args
 
-from engine.config import ModelConfig, Positions
+from engine.config import Activation, ModelConfig, Positions
 from engine.errors import TrainingError
 from engine.training_settings import TrainedMask, TrainingSettings
 
@@ -31,6 +31,7 @@ _CHOICES = {
 
 LOOKS = 60  # looks at the model, spread over the steps
 _EVALUATE_WINDOWS = 24
+_ACTIVATION: Activation = "gelu"  # twice as fast on a processor as its approximation by tanh
 _WARMUP_SHARE, _WARMUP_MOST = 0.1, 100
 _COPY_LONGEST = 64  # tokens per window in the copy steps
 _AT_ONCE = 2048  # tokens whose activations are in memory at once: engine.trainer's TOKENS_AT_ONCE
@@ -83,6 +84,9 @@ class TrainingPlan:
             warmup_steps=min(_WARMUP_MOST, round(_WARMUP_SHARE * self.steps)),
             seed=self.seed,
             mask=self.mask,
+            # Narrow matrices lose more by being rounded first than they gain, where it is in
+            # hardware, and elsewhere bfloat16 is several times slower.
+            dtype="float32",
             evaluate_every=max(1, self.steps // LOOKS),
             evaluate_windows=_EVALUATE_WINDOWS,
         )
@@ -97,6 +101,7 @@ class TrainingPlan:
             max_seq_len=self.context,
             positions=self.positions,
             norm="rms",
+            activation=_ACTIVATION,
         )
 
     def words(self) -> list[str]:
@@ -109,6 +114,7 @@ class TrainingPlan:
             "d_model": self.d_model,
             "max_seq_len": self.context,
             "positions": self.positions,
+            "activation": _ACTIVATION,
             **{
                 name: value
                 for name, value in asdict(self.settings).items()

@@ -38,6 +38,8 @@ class Theme:
     key: str
     value: str
     residual: str
+    absolute: str  # positions that say where a token stands
+    relative: str  # positions that say how far away another one is
     good: str
     bad: str
     recomputed: str  # a chip that this pass computed
@@ -83,6 +85,8 @@ LIGHT = Theme(
     key="#1F7FBF",
     value="#007A59",
     residual="#A8467C",
+    absolute="#3A45A8",
+    relative="#C24E00",
     good="#00704F",
     bad="#B3261E",
     recomputed="#FFE3A8",
@@ -111,6 +115,8 @@ DARK = replace(
     key=SKY_BLUE,
     value="#2FC197",
     residual=PURPLE,
+    absolute="#98A5FF",
+    relative="#FF8552",
     good="#4CC38A",
     bad="#FF8A80",
     recomputed="#6B5213",
@@ -137,6 +143,8 @@ PROJECTOR = replace(
     key="#005EA2",
     value="#00603F",
     residual="#8A2462",
+    absolute="#1E2C8F",
+    relative="#B84300",
     hatch="#9AA1AB",
     fallen="#C4C9D0",
     font_axis=14,

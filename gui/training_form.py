@@ -16,7 +16,14 @@ from PySide6.QtWidgets import (
 )
 
 from engine.errors import EngineError
-from engine.training_plan import LIMITS, Number, TrainingPlan, check_number, limits_words
+from engine.training_plan import (
+    LIMITS,
+    Number,
+    TrainingPlan,
+    check_number,
+    limits_words,
+)
+from engine.training_recipes import RECIPES
 from gui.recent_models import plain
 from gui.theme import Theme
 from gui.training_shelf import TrainingData
@@ -55,6 +62,7 @@ _STEPS: dict[str, Number] = {
     "copy_steps": 100,
     "learning_rate": 0.001,
 }
+_OWN = "A plan of your own"
 _ORDER = (
     ("tokenizer", "vocab_size", "positions", "mask"),
     ("n_layer", "n_head", "d_model", "context"),
@@ -76,7 +84,11 @@ class TrainingForm(QWidget):
     def __init__(self, plays: TrainingData) -> None:
         super().__init__()
         self._plays = plays
-        first = TrainingPlan().to_dict()
+        first = RECIPES[0].plan.to_dict()
+        self.recipe = QComboBox()
+        self.recipe.setAccessibleName("Recipe")
+        self.recipe.addItems([*(each.name for each in RECIPES), _OWN])
+        self.recipe_words = WrappingLabel()
         self.data = QComboBox()
         self.data.setAccessibleName("Data")
         self.data.addItems([plays.title, "A text file of yours"])
@@ -93,6 +105,7 @@ class TrainingForm(QWidget):
         self.start_button = QPushButton("&Start training")
         self.start_button.setEnabled(False)
         self._lay_out()
+        self.recipe.activated.connect(self._take_recipe)
         self.data.activated.connect(self._on_data)
         self.path.textEdited.connect(lambda _text: self._change())
         self.choose_button.clicked.connect(self._choose)
@@ -129,6 +142,9 @@ class TrainingForm(QWidget):
         return field
 
     def _lay_out(self) -> None:
+        recipe = QHBoxLayout()
+        recipe.addWidget(self.recipe)
+        recipe.addStretch(1)
         file = QHBoxLayout()
         file.addWidget(self.data)
         file.addWidget(self.path, 1)
@@ -151,6 +167,8 @@ class TrainingForm(QWidget):
         start.addStretch(1)
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(0, 0, 0, 0)
+        self._column.addLayout(recipe)
+        self._column.addWidget(self.recipe_words)
         for part in (file, self._grid):
             self._column.addLayout(part)
         self._column.addWidget(self.help)
@@ -165,7 +183,8 @@ class TrainingForm(QWidget):
             label.set_look(theme.font_body, theme.text_dim)
         for field in self.numbers.values():
             field.set_theme(theme)
-        for box in (*self.choices.values(), self.data, self.path, self.choose_button):
+        self.recipe_words.set_look(theme.font_body, theme.text_dim)
+        for box in (*self.choices.values(), self.recipe, self.data, self.path, self.choose_button):
             box.setFont(font_of(self, theme.font_body))
         self.start_button.setFont(font_of(self, theme.font_body, bold=True))
         self.help.set_look(theme.font_body, theme.text_dim)
@@ -193,14 +212,7 @@ class TrainingForm(QWidget):
         Raises:
             EngineError: a field holds what is not possible, or no file is named.
         """
-        for field in self.numbers.values():
-            if field.complaint:
-                raise EngineError(field.complaint)
-        values: dict[str, Any] = {name: field.value for name, field in self.numbers.items()}
-        values["learning_rate"] = float(values["learning_rate"])
-        plan = TrainingPlan(
-            **values, **{name: box.currentData() for name, box in self.choices.items()}
-        )
+        plan = self._plan()
         if self.data.currentIndex() == 0:
             return plan, self._plays
         text = self.path.text().strip()
@@ -208,6 +220,16 @@ class TrainingForm(QWidget):
             raise EngineError("No text file is chosen yet; type its path, or press “Choose…”.")
         path = Path(text).expanduser()
         return plan, TrainingData(plain(path.name), (path,))
+
+    def _plan(self) -> TrainingPlan:
+        for field in self.numbers.values():
+            if field.complaint:
+                raise EngineError(field.complaint)
+        values: dict[str, Any] = {name: field.value for name, field in self.numbers.items()}
+        values["learning_rate"] = float(values["learning_rate"])
+        return TrainingPlan(
+            **values, **{name: box.currentData() for name, box in self.choices.items()}
+        )
 
     def show_facts(self, sentence: str, *, is_ready: bool) -> None:
         """Say what the training would be; `is_ready`: it can be started."""
@@ -223,7 +245,31 @@ class TrainingForm(QWidget):
         self.complaint.setAccessibleDescription(sentence)
         self.start_button.setEnabled(False)
 
+    def _take_recipe(self, row: int) -> None:
+        """Fill in what a recipe says; a plan of one's own begins with what is there."""
+        if row < len(RECIPES):
+            values = RECIPES[row].plan.to_dict()
+            for name, field in self.numbers.items():
+                field.reset(values[name])
+            for name, box in self.choices.items():
+                box.setCurrentIndex(box.findData(values[name]))
+        self._change()
+
+    def _name_recipe(self) -> None:
+        """Say which recipe the fields hold, if any."""
+        try:
+            plans = [each.plan for each in RECIPES]
+            plan = self._plan()
+            row = plans.index(plan) if plan in plans else len(RECIPES)
+        except EngineError:
+            row = len(RECIPES)
+        self.recipe.setCurrentIndex(row)
+        words = RECIPES[row].sentence if row < len(RECIPES) else ""
+        self.recipe_words.say(words)
+        self.recipe.setAccessibleDescription(words)
+
     def _change(self) -> None:
+        self._name_recipe()
         self.numbers["vocab_size"].setEnabled(self.choices["tokenizer"].currentData() == "byte-bpe")
         self.changed.emit()
 

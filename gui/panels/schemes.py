@@ -28,12 +28,11 @@ from gui.state import ExperimentChoice
 from gui.tables import scheme_tables
 from gui.theme import LIGHT, Theme
 from gui.view import View
-from gui.widgets.chart_grid import ChartGrid
 from gui.widgets.fitting_label import FittingLabel
 from gui.widgets.legend_line import LegendLine
 from gui.widgets.lettering import Lettering, quoted
 from gui.widgets.number_field import Number, NumberField, NumberKind
-from gui.widgets.scheme_charts import SchemeChart, loss_range
+from gui.widgets.scheme_charts import SchemeLosses, neighbours
 from gui.widgets.sentence_page import SentencePage
 from gui.widgets.token_text import display
 from gui.widgets.trial_view import BareMatrix, loss_words
@@ -46,16 +45,20 @@ _TITLES = {"alibi": "ALiBi"}
 _SHORT = {"sinusoidal": "sines"}  # where a column is narrow
 _CHANGES = {
     "As it is": "The text as it is.",
-    "Shuffled": "All tokens but the last in another order, which a seed decides.",
+    "Shuffled": "Its words in another order, which a seed decides, the same for all five models; "
+    "punctuation and the last word stay where they are.",
     "Moved on": "The same text at later positions, with nothing before it.",
 }
 _PAGES = {
-    "Heads": "One head of each model, and what the change of the text did.",
+    "Heads": "One head of each model.",
+    "Figures": "What the change of the text did to losses, probabilities and the last residual.",
     "Loss": "The loss of each token by its position, averaged over its neighbours.",
 }
+_HEADS_PAGE, _FIGURES_PAGE, _LOSS_PAGE = range(3)
 _CONTEXT, _LAYERS, _HEADS = 256, 4, 4  # of the bundled models; a test compares them
 _FIRST_SHIFT = 32
-_TALL = 40  # ems of height from which on both texts' heatmaps have room
+_TALL = 40  # ems of height from which on figures have room below both texts' heatmaps
+_ROOMY = 32  # and from which on they have it below one
 
 
 class SchemesPanel(AskingPanel):
@@ -76,12 +79,13 @@ class SchemesPanel(AskingPanel):
             "Put a held-out passage into the prompt that is longer than the models were trained on."
         )
         self.told = FittingLabel(name="What the change did", fills=True)
+        self.told.set_max_lines(2)
         self.complaint, self.left_out = WrappingLabel(), WrappingLabel()
         self.matrices = {name: BareMatrix() for name in SCHEMES}  # of the changed text
         self.plain = {name: BareMatrix() for name in SCHEMES}  # of the text as it is
         for widget in (self.complaint, self.left_out, self.seed, self.shift, *self.plain.values()):
             widget.hide()
-        self.charts = {name: SchemeChart(_title(name)) for name in SCHEMES}
+        self.losses = SchemeLosses(SCHEMES)
         self.legend = LegendLine((1,))
         self._titles, self._cells = [FittingLabel(fills=True) for _ in SCHEMES], _Rows()
         self._labels = (FittingLabel(), FittingLabel())
@@ -89,6 +93,7 @@ class SchemesPanel(AskingPanel):
         self._em = 11
         self._stack = QStackedWidget()
         self._shown: SchemeReadings | None = None
+        self._page = _HEADS_PAGE
         self._place()
         self._dress(LIGHT)  # or its labels are larger than in any theme, and so is the window
         self.setFocusProxy(self.changes.buttons()[1])
@@ -132,15 +137,32 @@ class SchemesPanel(AskingPanel):
             matrix.set_stale(is_stale)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Both texts' heatmaps where there is room for them."""
+        """Heatmaps and figures together where there is room for them."""
         super().resizeEvent(event)
         self._share_room()
 
     def _share_room(self) -> None:
+        """Show what is on this page, large enough to be read."""
+        is_roomy = self.height() > _ROOMY * self._em
         is_tall = self.height() > _TALL * self._em
+        figures = self.pages.button(_FIGURES_PAGE)
+        figures.setVisible(not is_roomy)
+        if is_roomy and self._page == _FIGURES_PAGE:
+            self.pages.button(_HEADS_PAGE).setChecked(True)
+            self._page = _HEADS_PAGE
+        has_figures = is_roomy or self._page == _FIGURES_PAGE
+        has_maps = self._page != _FIGURES_PAGE
+        is_changed = self._shown is None or not self._shown.change.is_none
+        has_both = has_maps and is_changed and (is_tall or not is_roomy)
         for each in (*self.plain.values(), self._row_names[0]):
-            each.setVisible(is_tall)
-        self._grid.setRowStretch(1, int(is_tall))
+            each.setVisible(has_both)
+        for each in (*self.matrices.values(), self._row_names[1]):
+            each.setVisible(has_maps)
+        self.legend.setVisible(has_maps)
+        self._cells.set_visible(visible=has_figures)
+        self._grid.setRowStretch(1, int(has_both))
+        self._grid.setRowStretch(2, int(has_maps))
+        self._grid.setColumnStretch(0, 6 if has_figures else 3)
 
     def numbers(self, view: View) -> tuple[Table, ...]:
         """A row for each token, and one for each scheme."""
@@ -174,7 +196,9 @@ class SchemesPanel(AskingPanel):
         return self.seed, self.shift, self.layer_field, self.head_field
 
     def _turn(self, page: int) -> None:
-        self._stack.setCurrentIndex(page)
+        self._page = page
+        self._stack.setCurrentIndex(int(page == _LOSS_PAGE))
+        self._share_room()
         self._tell()
 
     # Choices
@@ -212,7 +236,7 @@ class SchemesPanel(AskingPanel):
         for name, matrix in self.matrices.items():
             matrix.set_empty("")
             self.plain[name].set_empty("")
-            self.charts[name].hide_points()
+        self.losses.show_nothing()
         for label in self._titles:
             label.set_wordings("")
         self._cells.show_nothing()
@@ -223,7 +247,6 @@ class SchemesPanel(AskingPanel):
         n_tokens = len(readings.changed_tokens)
         labels = ("",) * n_tokens  # there is no room for any; the line above tells the tokens
         visible = np.tri(n_tokens, dtype=np.bool_)
-        top = loss_range(readings)
         for label, each in zip(self._titles, readings.readings, strict=True):
             title = _title(each.positions)
             label.set_wordings(title, _SHORT.get(each.positions, title))
@@ -234,8 +257,11 @@ class SchemesPanel(AskingPanel):
                 matrix = matrices[each.positions]
                 matrix.set_absent(np.zeros(n_tokens, np.bool_), ())
                 matrix.set_matrix(pattern, visible, labels, labels)
-            self.charts[each.positions].show_reading(each, readings.trained_length, top)
         self.left_out.say(left_out_words(readings.n_left_out, n_tokens))
+        self.losses.show_readings(readings)
+        for label, wordings in zip(self._row_names, _texts(readings.change), strict=True):
+            label.set_wordings(*wordings)
+        self._share_room()
         self.legend.set_legends(self.matrices["learned"].legend)
         self._cells.show_readings(readings)
         self._tell()
@@ -264,10 +290,8 @@ class SchemesPanel(AskingPanel):
     def _tell(self) -> None:
         if self._shown is None:
             return
-        words = order_words(self._shown)
-        if self._stack.currentIndex() == 1:
-            words = curve_words(self._shown)
-        self.told.set_wordings(*words)
+        is_loss = self._page == _LOSS_PAGE
+        self.told.set_wordings(*(curve_words if is_loss else order_words)(self._shown))
 
     # Layout
 
@@ -303,15 +327,12 @@ class SchemesPanel(AskingPanel):
             self._grid.addWidget(title, 0, at)
             self._grid.addWidget(self.plain[name], 1, at)
             self._grid.addWidget(self.matrices[name], 2, at)
-            self._grid.setColumnStretch(at, 2)
+            self._grid.setColumnStretch(at, 4)
         for row, label in enumerate(self._row_names, start=1):
             self._grid.addWidget(label, row, 0)
-            self._grid.setRowStretch(row, 1)
-        self._grid.setColumnStretch(0, 3)
         self._cells.place(self._grid, 3)
-        self._charts = ChartGrid(list(self.charts.values()))
         self._stack.addWidget(page)
-        self._stack.addWidget(self._charts)
+        self._stack.addWidget(self.losses)
         self._rows.addLayout(self._line)
         self._rows.addWidget(self.complaint)
         self._rows.addWidget(self.told)
@@ -331,9 +352,8 @@ class SchemesPanel(AskingPanel):
             label.set_look(theme, theme.text_dim, small=True)
             width = Lettering(label.font(), theme.font_axis).width(label.text())
             label.setFixedWidth(ceil(width) + 1)  # a label asks for more, which the legend needs
-        for label, name in zip(self._row_names, ("as it is", "changed"), strict=True):
+        for label in self._row_names:
             label.set_look(theme, theme.text_dim, small=True)
-            label.set_wordings(name)
         for title in self._titles:
             title.set_look(theme, theme.text, bold=True)
         for field in self._fields:
@@ -341,9 +361,8 @@ class SchemesPanel(AskingPanel):
         for name in SCHEMES:
             self.matrices[name].set_theme(theme)
             self.plain[name].set_theme(theme)
-            self.charts[name].set_theme(theme)
+        self.losses.set_theme(theme)
         self._cells.set_theme(theme)
-        self._charts.set_spacing(2 * unit)
         self._rows.setContentsMargins(2 * unit, unit, 2 * unit, unit)
         for layout in (self._rows, self._line, self._last):
             layout.setSpacing(unit)
@@ -374,6 +393,12 @@ class _Rows:
             name.set_look(theme, theme.text_dim, small=True)
             for value in values:
                 value.set_look(theme, theme.text, small=True)
+
+    def set_visible(self, *, visible: bool) -> None:
+        """Show all rows or none."""
+        for name, values in zip(self._names, self._values, strict=True):
+            for label in (name, *values):
+                label.setVisible(visible)
 
     def show_nothing(self) -> None:
         """Leave all empty."""
@@ -440,27 +465,59 @@ def order_words(readings: SchemeReadings) -> tuple[str, ...]:
     if readings.change.shift:
         begins = f"The text begins at position {readings.change.shift}"
         return f"{begins}; schemes that count distances see no difference", begins
+    seed = readings.change.shuffle_seed
+    if readings.changed_tokens == readings.tokens:
+        told = f"Shuffle {seed} leaves these words where they are; try another seed"
+        return (told, f"shuffle {seed} changes nothing here")
     if len(bare.moved) < 3:
         return ("",)
     first, deeper = _small(float(bare.moved[1])), _small(float(bare.moved[2]))
-    moved = f"Without positions the last token's residual moves by {first} in layer 0"
+    shuffled = f"Words shuffled by seed {seed}, alike for all five"
     sees = f"{deeper} in layer 1, which sees how many tokens others could see"
     return (
-        f"{moved}, which sees no order, and by {sees}",
-        f"Without positions the last residual moves by {first} in layer 0, {deeper} in layer 1",
-        f"none: moved by {first} in layer 0, {deeper} in layer 1",
+        (
+            f"{shuffled}. Without positions the last token's residual moves by {first} in layer 0, "
+            f"which sees no order, and by {sees}"
+        ),
+        (
+            f"{shuffled}. Without positions the last residual moves by {first} in layer 0, "
+            f"{deeper} in layer 1"
+        ),
+        f"{shuffled}. None: moved {first} in layer 0, {deeper} in layer 1",
+        f"Words shuffled. None: {first} in layer 0, {deeper} in layer 1",
     )
 
 
 def curve_words(readings: SchemeReadings) -> tuple[str, ...]:
     """What the lines on the loss page are."""
-    changed = "" if readings.change.is_none else ", dashed: changed"
-    upright = f"upright: {readings.trained_length} tokens, the length trained on"
-    if len(readings.tokens) <= readings.trained_length:
-        upright = f"{len(readings.tokens)} tokens; trained on windows of {readings.trained_length}"
+    change = readings.change
+    text = "The text as it is"
+    if change.shuffle_seed:
+        text = f"Words shuffled by seed {change.shuffle_seed}, alike for all five"
+    if change.shift:
+        text = f"The text from position {change.shift} on"
+    end = len(readings.tokens) + change.shift
+    n_mean = neighbours(len(readings.tokens))
+    trained = f"trained on windows of {readings.trained_length}"
+    if change.shift < readings.trained_length < end:
+        trained = f"upright: {readings.trained_length} tokens, the length trained on"
     return (
-        f"Nats per token by position, averaged over 16 tokens. Solid: as it is{changed}; {upright}",
-        f"Nats by position. Solid: as it is{changed}; {upright}",
+        (
+            f"{text}; each token's loss averaged with those of up to {n_mean - 1} before it; "
+            f"{trained}"
+        ),
+        f"{text}; averaged over {n_mean} tokens; {trained}",
+        f"{text}; {trained}",
+    )
+
+
+def _texts(change: Change) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What the two rows of heatmaps are called."""
+    as_it_is = "as it is", "as is"
+    if change.is_none:
+        return as_it_is, as_it_is
+    return as_it_is, (
+        ("words shuffled", "shuffled") if change.shuffle_seed else ("moved on", "moved")
     )
 
 

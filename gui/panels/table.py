@@ -169,7 +169,7 @@ PANELS = (
         "center tab",
         "Position schemes",
         "Your text through five small models that differ only in how they are told where a "
-        "token stands: as it is, with its tokens shuffled, or moved to later positions.",
+        "token stands: as it is, with its words shuffled, or moved to later positions.",
         tab="Positions",
     ),
     PanelRow(

@@ -155,6 +155,11 @@ class MatrixAxes:
 
 
 def label_room(letters: Lettering, widest: float, most: float, least: int = 3) -> float:
-    """Room for labels, in whole ems, so many at least: a token more must not move the picture."""
+    """Room for labels, in whole ems, so many at least: a token more must not move the picture.
+
+    None for labels without a letter.
+    """
+    if not widest:
+        return 0.0
     wanted = -(-widest // letters.em) * letters.em
     return min(max(wanted, least * letters.em), _WIDEST_LABEL * letters.em, most)

@@ -186,9 +186,8 @@ class MatrixView(HeadView):
         unit, width, height = theme.unit, self.width(), self.height()
         top = self._header().bottom() + unit
         margins = Margins(
-            # the keys' name stands below the queries' labels
-            label_room(axis, self._widest, 0.22 * width, 4) if self._widest else 0.0,
-            label_room(axis, self._widest, 0.22 * height) if self._widest else 0.0,
+            label_room(axis, self._widest, 0.22 * width, 4),  # the keys' name stands below
+            label_room(axis, self._widest, 0.22 * height),
             2.0 * unit,
             axis.line if self._names_axes() else 0.0,
         )

@@ -75,6 +75,11 @@ class NumberField(QAbstractSpinBox):
             self._value = value
             self._write()
 
+    def reset(self, value: Number) -> None:
+        """Show this instead of whatever was typed, right or wrong."""
+        self._value = value
+        self._write()
+
     def set_most(self, most: Number) -> None:
         """Let steps end there."""
         self._kind = replace(self._kind, most=most)

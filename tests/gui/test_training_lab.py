@@ -16,6 +16,7 @@ from pytestqt.qtbot import QtBot
 from safetensors.numpy import save_file
 
 from engine.training_plan import TrainingPlan, multiply_adds, n_parameters
+from engine.training_recipes import RECIPES
 from engine.training_record import HeldOutLoss, Moment, TrainingRecord, load_record, save_record
 from gui import graphs, style
 from gui.messages import Messages
@@ -169,6 +170,31 @@ def test_the_form_says_what_the_training_would_be(show: Show) -> None:
     assert f"{plan.steps * plan.batch * plan.context:,} tokens in all" in words
     assert "known once a first training has run here" in words
     assert lab.form.wanted[0] == plan
+
+
+def test_a_recipe_fills_in_the_form_by_a_key_and_says_what_it_came_to(show: Show) -> None:
+    """And what is changed after that is a plan of one's own, until it is as it was."""
+    lab = show()
+    form = lab.form
+    assert form.recipe.currentText() == "A quick look"
+    write(lab, "seed", "nonsense")
+    assert form.recipe.currentText() == "A plan of your own"
+    assert not form.recipe_words.isVisible()
+    form.recipe.setFocus()
+    QTest.keyClick(form.recipe, Qt.Key.Key_Up)
+    copying = RECIPES[1]
+    assert form.recipe.currentText() == copying.name == "Two layers that learn to copy"
+    assert form.wanted[0] == copying.plan
+    assert form.recipe_words.text() == copying.sentence
+    assert form.numbers["vocab_size"].isEnabled()
+    assert form.complaint.text() == ""
+    write(lab, "n_layer", "1")
+    assert form.recipe.currentText() == "A plan of your own"
+    write(lab, "n_layer", "2")
+    assert form.recipe.currentText() == copying.name
+    form.recipe.setFocus()
+    QTest.keyClick(form.recipe, Qt.Key.Key_Down)
+    assert form.wanted[0] == copying.plan  # which one's own begins with
 
 
 def test_the_time_is_estimated_from_the_last_training_and_said_to_be(show: Show) -> None:
@@ -525,7 +551,7 @@ def test_tab_reaches_every_field_and_each_has_a_name(show: Show) -> None:
         stops.append(stop)
         QTest.keyClick(stop, Qt.Key.Key_Tab)
     form = lab.form
-    wanted = {lab.list, form.data, form.start_button, *form.choices.values()}
+    wanted = {lab.list, form.recipe, form.data, form.start_button, *form.choices.values()}
     wanted |= {field for field in form.numbers.values() if field.isEnabled()}
     assert wanted <= set(stops)
     for stop in stops:
