@@ -698,7 +698,10 @@ BAD_METADATA: dict[str, tuple[dict[str, Any], str]] = {
         "of the architecture 'mamba', .* known: llama, qwen2, qwen3, gemma, .*, gpt2, phi3",
     ),
     "an adapter": ({"general.type": "adapter"}, "holds no model but what .* calls 'adapter'"),
-    "one part of many": ({"split.count": 3}, "is one of 3 files of one model; join them first"),
+    "one part of many": (
+        {"split.count": 3},
+        "part of no number of a model in 3 files, and its name does not say so",
+    ),
     "experts": ({"llama.expert_count": 8}, "is a mixture of 8 experts"),
     "no depth": ({"llama.block_count": None}, "lacks 'llama.block_count' in its metadata"),
     "a depth of none": ({"llama.block_count": 0}, "llama.block_count = 0 should be a whole number"),
