@@ -243,7 +243,11 @@ def _normalisation(step: Any) -> Json | None:  # noqa: ANN401 - JSON
         return {**step, "normalizers": [each for each in steps if each is not None]}
     if kind in ("NFC", "Prepend"):
         return None
-    if kind == "Replace" and step.get("pattern") == {"String": " "} and step["content"] == _SPACE:
+    if (
+        kind == "Replace"
+        and step.get("pattern") == {"String": " "}
+        and step.get("content") == _SPACE
+    ):
         return dict(step)
     raise TokenizerError(
         f"its vocabulary rewrites text first ({kind}); only those are read that keep every "

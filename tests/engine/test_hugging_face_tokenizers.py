@@ -280,6 +280,10 @@ BAD: list[tuple[dict[str, Any], str]] = [
         _changed(normalizer={"type": "Replace", "pattern": {"String": "a"}, "content": "b"}),
         r"rewrites text first \(Replace\)",
     ),
+    (
+        _changed(normalizer={"type": "Replace", "pattern": {"String": " "}}),
+        r"rewrites text first \(Replace\)",
+    ),
     (_changed(pre_tokenizer={"type": "Whitespace"}), r"not known to keep all of it \(Whitespace\)"),
     (
         _changed(
