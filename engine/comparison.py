@@ -173,8 +173,9 @@ def align(a: Reading, b: Reading, wanted: WayWanted) -> tuple[Alignment, Way]:
     if _names(a) == _names(b):
         aligned = by_token(a.session.token_ids.tolist(), b.session.token_ids.tolist())
     else:
-        texts = [to_text(b"".join(each)) for each in tokens]
-        spans = [token_spans(text, each) for text, each in zip(texts, tokens, strict=True)]
+        spelled = [each.document.spelled[each.n_fallen : each.cursor] for each in (a, b)]
+        texts = [to_text(b"".join(each)) for each in spelled]
+        spans = [token_spans(text, each) for text, each in zip(texts, spelled, strict=True)]
         aligned = by_span(texts[0], spans[0], texts[1], spans[1])
     if wanted == "automatic" and likelier(*tokens, aligned) == "position":
         return position, "position"

@@ -15,8 +15,9 @@ from engine.sampling import Sampling
 class Document:
     """One text and its tokens; the first `n_prompt` came from the prompt.
 
-    `origins` says, for each generated token, the sampling it was drawn with, or None where the
-    user chose it.
+    Of those, the first `n_prefix` were put before the text because the model expects them there:
+    they have names among `tokens`, and spell nothing. `origins` says, for each generated token,
+    the sampling it was drawn with, or None where the user chose it.
     """
 
     text: str = ""
@@ -24,18 +25,25 @@ class Document:
     tokens: tuple[bytes, ...] = ()
     n_prompt: int = 0
     origins: tuple[Sampling | None, ...] = ()
+    n_prefix: int = 0
 
     def __len__(self) -> int:
         """How many tokens."""
         return len(self.token_ids)
 
     @cached_property
+    def spelled(self) -> tuple[bytes, ...]:
+        """What each token stands for in the text: its bytes; none for those before it."""
+        return (b"",) * self.n_prefix + self.tokens[self.n_prefix :]
+
+    @cached_property
     def spans(self) -> NDArray[np.int64]:
         """Where each token's characters begin and end in the text [tokens, 2].
 
-        Tokens that share one character all span the whole of it.
+        Tokens that share one character all span the whole of it; those before the text have no
+        character.
         """
-        return token_spans(self.text, self.tokens)
+        return token_spans(self.text, self.spelled)
 
     @cached_property
     def replaced(self) -> tuple[tuple[str, bytes], ...]:
@@ -44,10 +52,10 @@ class Document:
         Each piece of the text once, in the order in which they first occur.
         """
         encoded = self.text.encode("utf-8", "surrogatepass")
-        if encoded == b"".join(self.tokens):
+        if encoded == b"".join(self.spelled):
             return ()
         pairs: dict[tuple[str, bytes], None] = {}
-        for token, (begin, end) in zip(self.tokens, self.spans.tolist(), strict=True):
+        for token, (begin, end) in zip(self.spelled, self.spans.tolist(), strict=True):
             piece = self.text[begin:end]
             # A replacement character is how a text shows bytes that form no character.
             if "\ufffd" not in piece and token not in piece.encode("utf-8", "surrogatepass"):

@@ -102,6 +102,7 @@ def load(
         load_seconds=time.perf_counter() - began,
         vocabulary=tuple(map(tokenizer.token_bytes, range(tokenizer.vocab_size))),
         held=model.held,
+        prefix_ids=tokenizer.prefix_ids,
     )
     if tokenizer.vocab_size < model.config.vocab_size:
         tokenizer = Padded(tokenizer, model.config.vocab_size)

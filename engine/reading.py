@@ -30,6 +30,7 @@ class ModelInfo:
     load_seconds: float
     vocabulary: tuple[bytes, ...] = ()  # [V], what each token id stands for
     held: Held = field(default_factory=Held)  # in which format and where
+    prefix_ids: tuple[int, ...] = ()  # the tokens that belong before every text
 
 
 @dataclass(frozen=True)

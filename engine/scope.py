@@ -40,11 +40,12 @@ from engine.windows_pass import read_windows
 class Scope:
     """Owns the run and the document; lives on the engine's thread."""
 
-    def __init__(self, loaded: Loaded) -> None:
+    def __init__(self, loaded: Loaded, *, use_prefix: bool = True) -> None:
         self.info = loaded.info
         self._tokenizer = loaded.tokenizer
         self._run = Run(loaded.model)
         self._document = Document()
+        self.use_prefix = use_prefix  # whether texts begin as the model expects
         self._cursor = 0
         self._look = Look()
         self._sampling = Sampling()
@@ -54,30 +55,43 @@ class Scope:
 
     def beside(self) -> "Scope":
         """Another scope on the same model, with a text and a cache of its own."""
-        return Scope(Loaded(self._run.model, self._tokenizer, self.info))
+        loaded = Loaded(self._run.model, self._tokenizer, self.info)
+        return Scope(loaded, use_prefix=self.use_prefix)
 
     # Text
 
     def edit(self, text: str, cancelled: Cancelled = never) -> Reading:
         """Make `text` the prompt; what it shares with the text before is not computed again."""
-        token_ids = self._tokenizer.encode(text)
-        document = Document(
+        return self._read(self.document_of(text), cancelled)
+
+    def document_of(self, text: str) -> Document:
+        """A prompt as tokens, with those before it that the model expects, unless switched off."""
+        prefix_ids = self._prefix_ids
+        token_ids = (*prefix_ids, *self._tokenizer.encode(text))
+        return Document(
             text=text,
-            token_ids=tuple(token_ids),
+            token_ids=token_ids,
             tokens=tuple(map(self._tokenizer.token_bytes, token_ids)),
             n_prompt=len(token_ids),
+            n_prefix=len(prefix_ids),
         )
-        return self._read(document, cancelled)
+
+    @property
+    def _prefix_ids(self) -> tuple[int, ...]:
+        return self.info.prefix_ids if self.use_prefix else ()
 
     def follow(self, reading: Reading, cancelled: Cancelled = never) -> Reading:
         """Read the very tokens that a reading of the same vocabulary shows."""
         shown = slice(reading.n_fallen, reading.cursor)
         tokens = reading.document.tokens[shown]
+        token_ids = reading.document.token_ids[shown]
+        n_prefix = max(0, min(reading.document.n_prefix, reading.cursor) - reading.n_fallen)
         document = Document(
-            text=self._tokenizer.decode(reading.document.token_ids[shown]),
-            token_ids=reading.document.token_ids[shown],
+            text=self._tokenizer.decode(token_ids[n_prefix:]),
+            token_ids=token_ids,
             tokens=tokens,
             n_prompt=len(tokens),
+            n_prefix=n_prefix,
         )
         return self._read(document, cancelled)
 
@@ -129,13 +143,15 @@ class Scope:
             )
         old = self._document
         n_prompt = min(old.n_prompt, len(kept))
+        n_prefix = min(old.n_prefix, len(kept))
         token_ids = (*kept, token_id)
         document = Document(
-            text=self._tokenizer.decode(token_ids),
+            text=self._tokenizer.decode(token_ids[n_prefix:]),
             token_ids=token_ids,
             tokens=(*old.tokens[: len(kept)], self._tokenizer.token_bytes(token_id)),
             n_prompt=n_prompt,
             origins=(*old.origins[: len(kept) - n_prompt], origin),
+            n_prefix=n_prefix,
         )
         return self._read(document, cancelled)
 
@@ -150,6 +166,28 @@ class Scope:
         """Switch the KV cache on or off and read the text again."""
         self._run.set_cache(use=use)
         return self._read(self._document, cancelled, self._cursor)
+
+    def set_prefix(self, *, use: bool, cancelled: Cancelled = never) -> Reading:
+        """Put before the text what the model expects there, or do not; as much of it stays shown.
+
+        Like other conditions, this is in force even if the pass is given up.
+        """
+        self.use_prefix = use
+        old, prefix_ids = self._document, self._prefix_ids
+        if old.token_ids[: old.n_prefix] == prefix_ids:
+            return self._read(old, cancelled, self._cursor)
+        grown = len(prefix_ids) - old.n_prefix
+        document = replace(
+            old,
+            token_ids=(*prefix_ids, *old.token_ids[old.n_prefix :]),
+            tokens=(*map(self._tokenizer.token_bytes, prefix_ids), *old.tokens[old.n_prefix :]),
+            n_prompt=old.n_prompt + grown,
+            n_prefix=len(prefix_ids),
+        )
+        self._document = document
+        first = min(self._n_fallen + 1, len(document))
+        self._cursor = max(first, self._cursor + grown)
+        return self._read(document, cancelled, self._cursor)
 
     def set_sampling(self, sampling: Sampling) -> Reading:
         """Sample the next tokens in another way."""

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from engine.cancelling import Cancelled, never
-from engine.comparison import Comparison, Wanted, align, counterpart, seen_tokens
+from engine.comparison import Comparison, Wanted, align, counterpart
 from engine.conditions import Conditions
 from engine.errors import EngineError
 from engine.formats import FormatChoice
@@ -48,6 +48,7 @@ class SecondRun:
             return None
         _check_length("A", reading)
         second = self._scope_for(scope, wanted, cancelled)
+        second.use_prefix = scope.use_prefix
         other = self._read(second, reading, wanted, cancelled)
         _check_length("B", other)
         alignment, way = align(reading, other, wanted.way)
@@ -95,7 +96,8 @@ class SecondRun:
             return second.edit(wanted.text, cancelled)
         if second.info.vocabulary == reading.info.vocabulary:
             return second.follow(reading, cancelled)
-        return second.edit(to_text(b"".join(seen_tokens(reading))), cancelled)
+        seen = reading.document.spelled[reading.n_fallen : reading.cursor]
+        return second.edit(to_text(b"".join(seen)), cancelled)
 
 
 def _check_length(name: str, reading: Reading) -> None:

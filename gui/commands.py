@@ -24,6 +24,10 @@ def _has_text(state: State) -> bool:
     return state.reading is not None and state.reading.n_tokens > 0
 
 
+def _has_prefix(state: State) -> bool:
+    return state.reading is not None and bool(state.reading.info.prefix_ids)
+
+
 def _can_go_back(state: State) -> bool:
     return state.reading is not None and state.reading.n_tokens > 1
 
@@ -314,6 +318,16 @@ COMMANDS: tuple[Command, ...] = (
         lambda state: wishes.SetCache(not state.use_cache),
         lambda state: state.use_cache,
         on_toolbar=True,
+    ),
+    Command(
+        "prefix",
+        "Model",
+        "Beginning token",
+        "Put the token before the text that the model learnt to begin with (BOS), if it has one.",
+        ("Ctrl+B",),
+        lambda state: wishes.SetPrefix(not state.use_prefix),
+        lambda state: state.use_prefix,
+        _has_prefix,
     ),
     *(
         Command(

@@ -304,6 +304,15 @@ class Controller(QObject):
         )
 
     @fulfil.register
+    def _(self, wish: wishes.SetPrefix) -> None:
+        self._store.update(use_prefix=wish.use)
+        self._ask(
+            "prefix",
+            lambda scope, void: scope.set_prefix(use=wish.use, cancelled=void),
+            _CHECK | {"prefix"},
+        )
+
+    @fulfil.register
     def _(self, wish: wishes.SetFormat) -> None:
         formats = replace(self._asked_formats, **wish.changes)
         reading = self._store.state.reading
@@ -365,7 +374,7 @@ class Controller(QObject):
         self._keep_heads_of(path)
         state = self._store.state
         look = Look(state.selection.layer, state.selection.head, state.selection.query)
-        conditions, use_cache = state.conditions, state.use_cache
+        conditions, use_cache, use_prefix = state.conditions, state.use_cache, state.use_prefix
         known = state.reading.info if state.reading is not None else None
         sampling, text = state.sampling, state.text
         self._asked_conditions = conditions
@@ -380,7 +389,8 @@ class Controller(QObject):
             use_threads(max(1, (os.cpu_count() or 2) - 1))
             # A device that was remembered may be gone; it must not keep the program from starting.
             chosen = or_processor(formats) if is_first else formats
-            scope = Scope(load(path, chosen, void, _Hearer(path.name, self._opening.emit)))
+            loaded = load(path, chosen, void, _Hearer(path.name, self._opening.emit))
+            scope = Scope(loaded, use_prefix=use_prefix)
             is_same = known is not None and scope.info.config == known.config
             scope.set_conditions(conditions if is_same else replace(conditions, heads_off=_NONE))
             scope.set_cache(use=use_cache)

@@ -36,13 +36,14 @@ class Stamp:
 def stamp_of(reading: Reading, panel: str) -> Stamp:
     """The stamp of what the panel with this title shows of a reading."""
     info, sampling, focus = reading.info, reading.sampling, reading.focus
-    text = to_text(b"".join(reading.document.tokens[: reading.cursor]))
+    text = to_text(b"".join(reading.document.spelled[: reading.cursor]))
     facts: dict[str, Fact] = {
         "program": PROGRAM,
         "panel": panel,
         "model": info.name,
         "number_format": info.held.title,
         "text": text,
+        "tokens_before_text": reading.document.n_prefix,
         "tokens": reading.n_tokens,
         "tokens_fallen_out": reading.n_fallen,
         "layer": focus.layer,

@@ -304,6 +304,7 @@ class State:
     pointed: tuple[int, int] | None = None  # the query and key under the mouse, in one head
     mask: MaskChoice = field(default_factory=MaskChoice)
     use_cache: bool = True
+    use_prefix: bool = True  # whether texts begin with the token that the model expects there
     sampling: Sampling = field(default_factory=Sampling)
     display: Display = field(default_factory=Display)
     playing: Literal["", "play", "sentence"] = ""

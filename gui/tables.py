@@ -486,6 +486,7 @@ def prompt_tables(reading: Reading) -> tuple[Table, ...]:
     columns: dict[str, Column] = {
         "index": index,
         **token_columns(document.token_ids[:cursor], document.tokens[:cursor]),
+        "before_the_text": index < document.n_prefix,
         "generated": index >= document.n_prompt,
         "fallen_out": index < reading.n_fallen,
         "nats": loss,

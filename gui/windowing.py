@@ -110,8 +110,8 @@ class Windowing(QObject):
             return replace(answer, fixed_window=fixed)
         token_ids, query = asked.token_ids, asked.query
         if asked.what == "sentence":
-            token_ids = tuple(scope.tokenizer.encode(SENTENCE))[: reading.info.config.max_seq_len]
-            tokens = tuple(map(scope.tokenizer.token_bytes, token_ids))
+            document, limit = scope.document_of(SENTENCE), reading.info.config.max_seq_len
+            token_ids, tokens = document.token_ids[:limit], document.tokens[:limit]
             answer = replace(answer, token_ids=token_ids, tokens=tokens)
             query = len(token_ids) - 1
         window, sinks = asked.sizes

@@ -52,7 +52,7 @@ class Asked:
 
     what: Literal["windows", "sentence", "fixed window", "eviction"]
     info: int  # the id of the model's, which a reading beside it keeps alive
-    token_ids: tuple[int, ...] = ()
+    token_ids: tuple[int, ...] = ()  # of the text; for the sentence, what stands before it
     conditions: Conditions | None = None
     query: int = -1
     sizes: tuple[int, ...] = ()
@@ -72,7 +72,8 @@ def asked_by(reading: Reading, choice: WindowsChoice) -> tuple[Asked, ...]:
         return ()
     if choice.page == "prepared":
         sizes = choice.sentence_window, choice.sinks
-        return (Asked("sentence", info, conditions=conditions, sizes=sizes),)
+        prefix_ids = reading.document.token_ids[: reading.document.n_prefix]
+        return (Asked("sentence", info, prefix_ids, conditions, sizes=sizes),)
     if choice.page == "eviction":
         budget = choice.budget
         return (

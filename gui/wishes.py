@@ -206,6 +206,13 @@ class SetCache:
 
 
 @dataclass(frozen=True)
+class SetPrefix:
+    """Put before texts the token that the model expects there, or do not."""
+
+    use: bool
+
+
+@dataclass(frozen=True)
 class SetFormat:
     """Change some fields of `FormatChoice`: open the model again in another format or place."""
 
@@ -268,6 +275,7 @@ Wish = (
     | SetSampling
     | SetMask
     | SetCache
+    | SetPrefix
     | SetFormat
     | MeasureCost
     | StopMeasuringCost

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from engine.architectures import (
+    gemma,
     gemma2,
     gemma3,
     gpt2,
@@ -44,6 +45,7 @@ ARCHITECTURES: tuple[Architecture, ...] = (
     gpt_neo.ARCHITECTURE,
     olmo2.ARCHITECTURE,
     phi3.ARCHITECTURE,
+    gemma.ARCHITECTURE,
     gemma2.ARCHITECTURE,
     gemma3.ARCHITECTURE,
 )

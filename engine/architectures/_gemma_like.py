@@ -1,4 +1,4 @@
-"""What Gemma 2 and 3 share: four norms to a block, a scaled embedding, norms that store w − 1."""
+"""What Gemmas share: a scaled embedding, norms that store w − 1; since Gemma 2, four to a block."""
 
 from typing import Any
 
@@ -24,7 +24,21 @@ def one_more(weight: Tensor, _config: ModelConfig) -> Tensor:
 
 
 def config(settings: Settings, **changes: Any) -> ModelConfig:  # noqa: ANN401 - fields of many types
-    """A configuration of such a family, with what is different in it.
+    """A configuration of Gemma 2 or 3, with what is different in it.
+
+    Raises:
+        ConfigError: every token may see every other, which is no decoder.
+    """
+    own = {
+        "norm_placement": "both",
+        "activation": settings.activation("hidden_activation", "gelu_pytorch_tanh"),
+        "score_scale": max(settings.number("query_pre_attn_scalar", 256), 1e-9) ** -0.5,
+    }
+    return first_config(settings, **(own | changes))
+
+
+def first_config(settings: Settings, **changes: Any) -> ModelConfig:  # noqa: ANN401 - as above
+    """A configuration of the first Gemma, with what is different in it.
 
     Raises:
         ConfigError: every token may see every other, which is no decoder.
@@ -35,13 +49,10 @@ def config(settings: Settings, **changes: Any) -> ModelConfig:  # noqa: ANN401 -
         )
     bias = settings.flag("attention_bias", default=False)
     common = {
-        "norm_placement": "both",
-        "activation": settings.activation("hidden_activation", "gelu_pytorch_tanh"),
         "head_dim": settings.whole("head_dim", 256),
         "qkv_bias": bias,
         "attention_output_bias": bias,
         "tied_output": settings.flag("tie_word_embeddings", default=True),
         "embedding_scale": abs(settings.whole("hidden_size")) ** 0.5,
-        "score_scale": max(settings.number("query_pre_attn_scalar", 256), 1e-9) ** -0.5,
     }
     return _llama_like.config(settings, **(common | changes))

@@ -1,4 +1,4 @@
-"""GGUF files: one file that holds settings, vocabulary and weights, mostly quantised."""
+"""GGUF files: settings, vocabulary and weights, mostly quantised, in one file or in several."""
 
 import mmap
 import re
@@ -11,6 +11,7 @@ from torch import Tensor
 
 from engine.checkpoints.gguf_families import Change, Family
 from engine.checkpoints.gguf_header import MAGIC, Header, TensorPlace, read_header
+from engine.checkpoints.gguf_parts import joined, part_name, part_paths
 from engine.checkpoints.gguf_settings import ROPE_FACTORS, family_of, settings_of
 from engine.checkpoints.raw import RawCheckpoint
 from engine.errors import CheckpointError, TokenizerError
@@ -35,18 +36,27 @@ def is_gguf(path: Path) -> bool:
 def read(path: Path) -> RawCheckpoint:
     """What a GGUF file holds, by Hugging Face's names; no weight is read before it is asked for.
 
+    Of a model in several files, any one of them stands for all.
+
     Raises:
         CheckpointError: the file cannot be read, is cut off or damaged, is of an unknown family,
-            or holds weights or a vocabulary of a kind that is not read.
+            or holds weights or a vocabulary of a kind that is not read; or a part is missing.
     """
     # Here, because who opens no GGUF file need not wait for the `gguf` package.
     from engine.checkpoints.gguf_tensors import GgufTensors, check_places  # noqa: PLC0415
 
     data = _mapped(path)
     header = read_header(data, path)
+    paths, parts = part_paths(path, header.metadata, path), [data]
+    headers = [header]
+    if len(paths) > 1:
+        parts = [_mapped(each) for each in paths]
+        headers = [read_header(*each) for each in zip(parts, paths, strict=True)]
+        header = joined(headers, paths)
     architecture, family = family_of(header, path)
-    check_places(header.tensors, len(data), path)
-    stored = GgufTensors(data, header.tensors, {})
+    for each, part, its_path in zip(headers, parts, paths, strict=True):
+        check_places(each.tensors, len(part), its_path)
+    stored = GgufTensors(parts, header.tensors, {})
     settings = settings_of(
         header, architecture, family, lambda name: stored[name].float().numpy(), path
     )
@@ -55,7 +65,10 @@ def read(path: Path) -> RawCheckpoint:
     except TokenizerError as error:
         raise CheckpointError(f"{path}: {error}") from error
     places, undo = _by_their_names(header, family, settings, path)
-    return RawCheckpoint(settings, GgufTensors(data, places, undo), tokenizer, path.stem, path)
+    tensors = GgufTensors(parts, places, undo)
+    name = part_name(path.name)
+    called = path.stem if name is None or len(paths) == 1 else name.stem
+    return RawCheckpoint(settings, tensors, tokenizer, called, path)
 
 
 def _mapped(path: Path) -> mmap.mmap:

@@ -47,6 +47,7 @@ class TensorPlace:
     shape: tuple[int, ...]  # outermost axis first
     storage: int  # the format's number of a quantisation
     start: int  # its first byte
+    part: int = 0  # of a model in several files, the one that it lies in, from 0
 
 
 @dataclass(frozen=True)

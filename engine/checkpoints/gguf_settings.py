@@ -44,11 +44,6 @@ def family_of(header: Header, path: Path) -> tuple[str, Family]:
     kind = metadata.get("general.type", "model")
     if kind != "model":
         raise CheckpointError(f"{path} holds no model but what its header calls {kind!r}.")
-    if metadata.get("split.count", 1) not in (0, 1):
-        raise CheckpointError(
-            f"{path} is one of {metadata['split.count']} files of one model; join them first "
-            "(llama-gguf-split --merge)."
-        )
     name = metadata.get("general.architecture")
     if not isinstance(name, str) or name not in FAMILIES:
         raise CheckpointError(

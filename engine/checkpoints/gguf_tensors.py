@@ -1,7 +1,7 @@
-"""The tensors of a GGUF file, each made from its bytes only when it is asked for."""
+"""The tensors of one GGUF file or several, each made from its bytes only when it is asked for."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from mmap import mmap
 from pathlib import Path
 
@@ -27,7 +27,7 @@ _PLAIN = {
 
 
 class GgufTensors(Mapping[str, Tensor]):
-    """Owns a mapped file; gives each tensor by its name, in memory of its own.
+    """Owns the mapped files; gives each tensor by its name, in memory of its own.
 
     What lies there as float32, float16 or bfloat16 comes as that, all else as float32.
     `undo` names, for some tensors, what has to be undone in them.
@@ -35,18 +35,18 @@ class GgufTensors(Mapping[str, Tensor]):
 
     def __init__(
         self,
-        data: mmap,
+        parts: Sequence[mmap],
         places: Mapping[str, TensorPlace],
         undo: Mapping[str, Callable[[Tensor], Tensor]],
     ) -> None:
-        self._data = data
+        self._parts = parts
         self._places = places
         self._undo = undo
 
     def __getitem__(self, name: str) -> Tensor:
         place = self._places[name]
         storage = GGMLQuantizationType(place.storage)
-        raw = np.frombuffer(self._data, np.uint8, _n_bytes(place), place.start)
+        raw = np.frombuffer(self._parts[place.part], np.uint8, _n_bytes(place), place.start)
         plain = _PLAIN.get(storage)
         if plain is None:
             tensor = torch.from_numpy(_dequantised(raw, storage))

@@ -107,13 +107,12 @@ def _indexed_files(folder: Path, index: Json) -> list[Path]:
     weight_map = index.get("weight_map")
     if not isinstance(weight_map, dict) or not weight_map:
         raise CheckpointError(f"{folder / INDEX_FILE} has no section named 'weight_map'.")
-    names = set(weight_map.values())
-    for name in names:
+    for name in weight_map.values():
         if not isinstance(name, str) or Path(name).name != name:
             raise CheckpointError(
                 f"{folder / INDEX_FILE} names {name!r}, which is no file of this folder."
             )
-    return [folder / name for name in sorted(names)]
+    return [folder / name for name in sorted(set(weight_map.values()))]
 
 
 def _opened(path: Path) -> Any:  # noqa: ANN401 - the library has no types

@@ -1,10 +1,11 @@
 """Which files of a repository make a model that can be opened here; never a pickle."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from engine.checkpoints.gguf_parts import part_name
 from engine.errors import CheckpointError, DownloadError
 from engine.library.families import check_family
 from engine.library.folder_model import check_foreign
@@ -17,7 +18,6 @@ VOCABULARY_FILES = ("tokenizer.json", "tokenizer_config.json", "vocab.json", "me
 
 _GGUF, _WEIGHTS = ".gguf", ".safetensors"
 _PICKLES = (".bin", ".pt", ".pth", ".pkl", ".ckpt")
-_PART_OF_SEVERAL = re.compile(r"-\d{5}-of-\d{5}\.gguf$", re.IGNORECASE)
 _NO_MODELS = ("mmproj", "imatrix")  # GGUF files that go with a model
 _USUAL_KIND = re.compile(r"q8_0", re.IGNORECASE)  # whose predictions hardly differ
 
@@ -62,7 +62,7 @@ def choose(
     settings: Mapping[str, Any] | None,
     index: Mapping[str, Any] | None,
 ) -> tuple[Choice, ...]:
-    """The models in a repository's files: that of its folder first, then each GGUF file by size.
+    """The models in a repository's files: its folder's first, then those of GGUF files by size.
 
     `settings` are those of its config.json and `index` those of the index of its weights, None
     where it has no such file.
@@ -71,14 +71,8 @@ def choose(
         DownloadError: there is none that could be opened.
     """
     by_name = {file.name: file for file in files}
-    ggufs = sorted(
-        (file for file in files if _is_model(file.name)), key=lambda file: (file.n_bytes, file.name)
-    )
-    single = [
-        Choice(file.name, (file,), file.name)
-        for file in ggufs
-        if not _PART_OF_SEVERAL.search(file.name)
-    ]
+    ggufs = [file for file in files if _is_model(file.name)]
+    single = sorted(_gguf_choices(ggufs), key=lambda choice: (choice.n_bytes, choice.title))
     try:
         folder = _folder_choice(by_name, settings, index)
     except CheckpointError as error:
@@ -87,7 +81,7 @@ def choose(
         if ggufs:
             raise DownloadError(
                 f"{repository} has its model in several GGUF files that belong together "
-                f"({ggufs[0].name}, …); only models in one such file are read."
+                f"({min(file.name for file in ggufs)}, …), and not all of them are there."
             ) from error
         raise DownloadError(f"{repository} could not be opened. {error}") from error
     return (folder, *single)
@@ -96,12 +90,27 @@ def choose(
 def usual_choice(choices: Sequence[Choice], file: str = "") -> int:
     """Where to begin: what was pointed at, else a folder, else eight bits, else the smallest."""
     for number, choice in enumerate(choices):
-        if file and choice.opens == file:
+        if choice.opens and any(each.name == file for each in choice.files):
             return number
     if not choices[0].opens:
         return 0
     eight = (n for n, choice in enumerate(choices) if _USUAL_KIND.search(choice.opens))
     return next(eight, 0)
+
+
+def _gguf_choices(files: Sequence[RemoteFile]) -> Iterator[Choice]:
+    """Each GGUF file, and each model in several if all its parts are there."""
+    models: dict[tuple[str, int], dict[int, RemoteFile]] = {}
+    for file in files:
+        part = part_name(file.name)
+        if part is None:
+            yield Choice(file.name, (file,), file.name)
+        else:
+            models.setdefault((part.stem, part.count), {})[part.number] = file
+    for (stem, count), parts in models.items():
+        if sorted(parts) == list(range(1, count + 1)):
+            kept = tuple(parts[number] for number in sorted(parts))
+            yield Choice(f"{stem}.gguf ({count} files)", kept, kept[0].name)
 
 
 def _is_model(name: str) -> bool:

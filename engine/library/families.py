@@ -23,6 +23,7 @@ FAMILIES: Mapping[str, tuple[str, str]] = {
     "gpt_neo": ("num_layers", "num_heads"),
     "olmo2": _SINCE_LLAMA,
     "phi3": _SINCE_LLAMA,
+    "gemma": _SINCE_LLAMA,
     "gemma2": _SINCE_LLAMA,
     "gemma3_text": _SINCE_LLAMA,
 }

@@ -116,9 +116,10 @@ def _weight_files(folder: Path, names: tuple[str, ...]) -> list[str]:
     """
     if _INDEX_FILE in names:
         weight_map = read_json(folder / _INDEX_FILE).get("weight_map")
-        listed = set(weight_map.values()) if isinstance(weight_map, dict) else set()
-        if not listed or not all(isinstance(n, str) and Path(n).name == n for n in listed):
+        named = list(weight_map.values()) if isinstance(weight_map, dict) else []
+        if not named or not all(isinstance(n, str) and Path(n).name == n for n in named):
             raise CheckpointError(f"{_INDEX_FILE} names no files of this folder.")
+        listed = set(named)
         for name in sorted(listed - set(names)):
             raise CheckpointError(f"{families.called(name)} is missing; it should hold weights.")
         return sorted(listed)

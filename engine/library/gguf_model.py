@@ -2,16 +2,17 @@
 
 import math
 import mmap
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from engine.checkpoints.gguf_header import MAGIC, Header, TensorPlace, read_header
+from engine.checkpoints.gguf_parts import joined, part_paths
 from engine.checkpoints.gguf_settings import ROPE_FACTORS, family_of, settings_of
 from engine.errors import CheckpointError, TokenizerError
 from engine.library import families
@@ -27,24 +28,54 @@ _PLAIN = ("F32", "F16", "BF16")
 
 
 def describe_gguf(path: Path, label: Path) -> Description:
-    """What the header says; `label` names the file in the reason, where there is one."""
+    """What the header says; `label` names the file in the reason, where there is one.
+
+    A model in several files is described by any one of them.
+    """
     try:
         n_bytes = size_of(path)
     except CheckpointError as error:
         return Description(n_bytes=0, reason=str(error))
     try:
-        data = _mapped(path, n_bytes)
-        header = read_header(data, label)
+        opened = _Opened.at(path, label)
+        paths = part_paths(path, opened.header.metadata, label)
     except CheckpointError as error:
-        what = "the header is damaged, or longer than any that is looked at"
-        reason = str(error) if n_bytes <= _MOST_HEADER else f"{label}: {what}."
-        return Description(n_bytes=n_bytes, reason=reason)
-    description = replace(_shape(header), n_bytes=n_bytes)
+        return Description(n_bytes=n_bytes, reason=str(error))
+    parts, header = [opened], opened.header
+    if len(paths) > 1:
+        try:
+            parts = [_Opened.at(each, label.with_name(each.name)) for each in paths]
+            header = joined([part.header for part in parts], [part.label for part in parts])
+        except CheckpointError as error:
+            return replace(_shape(header), n_bytes=n_bytes, n_parameters=0, reason=str(error))
+    description = replace(_shape(header), n_bytes=sum(part.n_bytes for part in parts))
     try:
-        _check(header, data, n_bytes, label)
+        _check(header, parts, label)
     except (CheckpointError, TokenizerError) as error:
         return replace(description, reason=str(error))
     return description
+
+
+@dataclass(frozen=True)
+class _Opened:
+    """One file, its beginning mapped, and what it is called in a reason."""
+
+    data: mmap.mmap
+    header: Header
+    n_bytes: int
+    label: Path
+
+    @classmethod
+    def at(cls, path: Path, label: Path) -> Self:
+        n_bytes = size_of(path)
+        data = _mapped(path, n_bytes)
+        try:
+            return cls(data, read_header(data, label), n_bytes, label)
+        except CheckpointError as error:
+            if n_bytes <= _MOST_HEADER:
+                raise
+            what = "the header is damaged, or longer than any that is looked at"
+            raise CheckpointError(f"{label}: {what}.") from error
 
 
 def _mapped(path: Path, n_bytes: int) -> mmap.mmap:
@@ -72,14 +103,15 @@ def _shape(header: Header) -> Description:
     )
 
 
-def _check(header: Header, data: mmap.mmap, n_bytes: int, label: Path) -> None:
+def _check(header: Header, parts: Sequence[_Opened], label: Path) -> None:
     name, family = family_of(header, label)
     families.check_family({"model_type": family.model_type})
-    _check_places(header.tensors, n_bytes, label)
+    for part in parts:
+        _check_places(part.header.tensors, part.n_bytes, part.label)
 
     def numbers(tensor: str) -> NDArray[np.float32]:
         place = header.tensors[tensor]
-        end = place.start + 4 * math.prod(place.shape)
+        data, end = parts[place.part].data, place.start + 4 * math.prod(place.shape)
         if place.storage != _FLOAT32 or end > len(data):
             raise CheckpointError(f"{label}: {tensor!r} is not stored as it should be.")
         return np.frombuffer(data[place.start : end], "<f4")

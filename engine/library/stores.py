@@ -8,6 +8,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Literal
 
+from engine.checkpoints.gguf_parts import one_of_each, part_name
 from engine.errors import CheckpointError
 from engine.library.files import read_json, read_whole
 from engine.library.folder_model import CONFIG_FILE
@@ -15,7 +16,6 @@ from engine.library.nanogpt_model import FILE as NANOGPT_FILE
 from engine.library.walk import Listing, Walker
 
 _GGUF = ".gguf"
-_LATER_PART = re.compile(r"-(?!00001)\d{5}-of-\d{5}\.gguf$", re.IGNORECASE)
 _REVISION = re.compile(r"[0-9a-f]{40}")
 _DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
 _OLLAMA_MODEL = "application/vnd.ollama.image.model"
@@ -72,7 +72,7 @@ def _in_snapshot(called: str, snapshot: Path, walker: Walker) -> Iterator[Candid
         top = top or listing
         for name in _gguf_names(listing):
             has_gguf = True
-            full = f"{called}: {name[: -len(_GGUF)]}"
+            full = f"{called}: {_without_suffix(name)}"
             yield Candidate(full, listing.path / name, "gguf")
     if top is not None and (not has_gguf or _has_other_weights(top)):
         yield Candidate(called, snapshot, "folder", top.files, is_certain=True)
@@ -141,11 +141,13 @@ def in_packages(_top: Path, walker: Walker) -> Iterator[Candidate]:
 
 def _gguf_names(listing: Listing) -> list[str]:
     """Names of GGUF files; of a model in several parts, the first."""
-    return [
-        name
-        for name in listing.files
-        if name.lower().endswith(_GGUF) and not _LATER_PART.search(name)
-    ]
+    return one_of_each(name for name in listing.files if name.lower().endswith(_GGUF))
+
+
+def _without_suffix(name: str) -> str:
+    """What the model in a GGUF file of this name is called."""
+    part = part_name(name)
+    return part.stem if part is not None else name[: -len(_GGUF)]
 
 
 def _has_other_weights(listing: Listing) -> bool:
@@ -155,7 +157,7 @@ def _has_other_weights(listing: Listing) -> bool:
 def model_name(path: Path) -> str:
     """What to call the model at a path: a repository's name if it is in Hugging Face's cache."""
     is_file = path.suffix.lower() == _GGUF
-    stem = path.name[: -len(_GGUF)] if is_file else path.name
+    stem = _without_suffix(path.name) if is_file else path.name
     for part in path.parts:
         kind, _, repository = part.partition("--")
         if kind == "models" and repository:

@@ -19,8 +19,16 @@ class Tokenizer(Protocol):
     def vocab_size(self) -> int:
         """The number of token ids; they run from 0 to one less."""
 
+    @property
+    def prefix_ids(self) -> tuple[int, ...]:
+        """What a model of this vocabulary expects before every text, as a rule one token or none.
+
+        Such a token (BOS, "beginning of sequence") spells nothing of the text, and `encode` does
+        not give it.
+        """
+
     def encode(self, text: str) -> list[int]:
-        """The token ids of any str."""
+        """The token ids of any str, without those that belong before it."""
 
     def decode(self, token_ids: Iterable[int]) -> str:
         """The text; bytes that form no character become U+FFFD.

@@ -7,10 +7,11 @@ from engine.tokenizers.utf8 import to_text
 
 
 class ByBytes:
-    """Owns the bytes that each token id stands for."""
+    """Owns the bytes that each token id stands for, and the ids that belong before every text."""
 
-    def __init__(self, token_bytes: Sequence[bytes]) -> None:
+    def __init__(self, token_bytes: Sequence[bytes], prefix_ids: tuple[int, ...] = ()) -> None:
         self._bytes = token_bytes
+        self.prefix_ids = prefix_ids
 
     @property
     def vocab_size(self) -> int:

@@ -12,6 +12,7 @@ class Splitting:
     patterns: tuple[str, ...]
     names: tuple[str, ...]  # in files' tokenizer.ggml.pre
     whole_words: bool = False  # a word that is a token is not merged from its bytes
+    begins: bool = False  # texts begin with a token of their own where a file does not say
 
 
 _GPT_2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
@@ -47,6 +48,7 @@ _SPLITTINGS = (
         (_LLAMA_3,),
         ("llama-bpe", "llama3", "llama-v3", "falcon3", "falcon-h1", "pixtral", "midm-2.0", "lfm2"),
         whole_words=True,
+        begins=True,
     ),
     Splitting((_LLAMA_3,), ("dbrx", "smaug-bpe", "chatglm-bpe", "glm4")),
     Splitting(
@@ -54,7 +56,7 @@ _SPLITTINGS = (
         ("qwen2", "deepseek-r1-qwen", "kormo", "megrez", "stablelm2", "hunyuan", "grok-2"),
     ),
     Splitting((_QWEN_35,), ("qwen35",)),
-    Splitting((_TEKKEN,), ("tekken",), whole_words=True),
+    Splitting((_TEKKEN,), ("tekken",), whole_words=True, begins=True),
     Splitting((_GPT_4O,), ("gpt-4o", "llama4")),
 )
 # Files from before early 2024 do not say how they split; each family had one way.

@@ -2,8 +2,9 @@
 
 The `tokenizers` library does the merging. What it could not give back is kept from it and spelled
 in single-byte tokens: lone surrogates and, where it stands for a space, the letter ▁. Special
-tokens are not told to it, so no text can become one. Nothing is put before a text, neither a
-token nor SentencePiece's space, so that the tokens' bytes are the text's.
+tokens are not told to it, so no text can become one. SentencePiece's space is not put before a
+text, so that the tokens' bytes are the text's; the token that many models expect there is told
+apart from it, as `prefix_ids`.
 """
 
 import json
@@ -34,8 +35,11 @@ _TOKENS = "tokenizer.ggml.tokens"
 _TYPES = "tokenizer.ggml.token_type"
 _SCORES = "tokenizer.ggml.scores"
 _MERGES = "tokenizer.ggml.merges"
+_ADD_BOS = "tokenizer.ggml.add_bos_token"
+_BOS = "tokenizer.ggml.bos_token_id"
 _ARCHITECTURE = "general.architecture"
-_KEPT = (_ARCHITECTURE, _MODEL, _PRE, _TOKENS, _TYPES, _SCORES, _MERGES)
+_KEPT = (_ARCHITECTURE, _MODEL, _PRE, _TOKENS, _TYPES, _SCORES, _MERGES, _ADD_BOS, _BOS)
+_USUAL_BOS = 1  # where SentencePiece has it
 
 
 class GgufVocabulary(MergedVocabulary):
@@ -52,9 +56,11 @@ class GgufVocabulary(MergedVocabulary):
         byte_ids: Mapping[int, int],
         kept_away: str,
         source: Mapping[str, Any],
+        prefix_ids: tuple[int, ...] = (),
     ) -> None:
         spelled = re.compile(f"([{kept_away}]+)")
-        super().__init__(library, token_bytes, byte_ids, spelled, _unspellable(byte_ids))
+        unspellable = _unspellable(byte_ids)
+        super().__init__(library, token_bytes, byte_ids, spelled, unspellable, prefix_ids)
         self._source = source
 
     @classmethod
@@ -78,7 +84,8 @@ class GgufVocabulary(MergedVocabulary):
             raise TokenizerError(f"{_TOKENS} is no list of texts.")
         types = _numbers(source, _TYPES, len(tokens), "iu")
         try:
-            return cls(*_KINDS[kind](tokens, types, source), source)
+            parts = _KINDS[kind](tokens, types, source)
+            return cls(*parts, source, _prefix_ids(source, types or [_NORMAL] * len(tokens)))
         except TokenizerError:
             raise
         except Exception as error:  # the library raises nothing narrower
@@ -104,6 +111,22 @@ class GgufVocabulary(MergedVocabulary):
         }
         data = {"kind": KIND, "metadata": metadata}
         (folder / "tokenizer.json").write_text(json.dumps(data), encoding="utf-8")
+
+
+def _prefix_ids(source: Mapping[str, Any], types: list[int]) -> tuple[int, ...]:
+    """The token that llama.cpp puts before a text, where it puts one."""
+    is_sentence_piece = source[_MODEL] == "llama"
+    usual = is_sentence_piece or splitting_of(source.get(_PRE), source.get(_ARCHITECTURE)).begins
+    adds = source.get(_ADD_BOS, usual)
+    if type(adds) is not bool:
+        raise TokenizerError(f"{_ADD_BOS} should be true or false.")
+    has_usual = is_sentence_piece and types[_USUAL_BOS : _USUAL_BOS + 1] == [_CONTROL]
+    bos = source.get(_BOS, _USUAL_BOS if has_usual else None)
+    if not adds or bos is None:
+        return ()
+    if type(bos) is not int or not 0 <= bos < len(types):
+        raise TokenizerError(f"{_BOS} should be one of its {len(types)} tokens.")
+    return (bos,)
 
 
 def _numbers(source: Mapping[str, Any], name: str, n: int, kinds: str) -> list[Any] | None:

@@ -2,8 +2,9 @@
 
 The `tokenizers` library does the merging. From its settings is taken whatever would keep a text
 from coming back as it was: normalisation to NFC, a space put before the text, spaces that special
-tokens swallow, truncation. Nothing is put before or behind a text; a special token that is
-written out in it is that token. What the library could not give back is kept from it and spelled
+tokens swallow, truncation. What the library would put before a text is told apart from it, as
+`prefix_ids`, and nothing is put behind it; a special token that is written out in a text is that
+token. What the library could not give back is kept from it and spelled
 in single-byte tokens: lone surrogates and, where it stands for a space, the letter ▁.
 """
 
@@ -42,9 +43,14 @@ class HuggingFaceVocabulary(MergedVocabulary):
         token_bytes: Sequence[bytes],
         byte_ids: Mapping[int, int],
         kept_away: str,
+        prefix_ids: tuple[int, ...] = (),
     ) -> None:
+        n_tokens = len(token_bytes)
+        if not all(type(token_id) is int and 0 <= token_id < n_tokens for token_id in prefix_ids):
+            raise TokenizerError("what it puts before a text is none of its tokens.")
         spelled = re.compile(f"([{kept_away}]+)")
-        super().__init__(library, token_bytes, byte_ids, spelled, _unspellable(byte_ids))
+        unspellable = _unspellable(byte_ids)
+        super().__init__(library, token_bytes, byte_ids, spelled, unspellable, prefix_ids)
 
     def save(self, folder: Path) -> None:
         """Write `tokenizer.json` into the folder, in the library's own format."""
@@ -74,6 +80,8 @@ def read_vocabulary(folder: Path) -> HuggingFaceVocabulary:
         return vocabulary_from(data)
     except TokenizerError as error:
         raise TokenizerError(f"{path}: {error}") from error
+    except RecursionError as error:
+        raise TokenizerError(f"{path}: its steps are nested too deeply.") from error
 
 
 def vocabulary_from(data: Json) -> HuggingFaceVocabulary:
@@ -104,14 +112,17 @@ def vocabulary_from(data: Json) -> HuggingFaceVocabulary:
         library = tokenizers.Tokenizer.from_str(json.dumps(cleaned))
     except Exception as error:  # the library raises nothing narrower
         raise TokenizerError(f"its vocabulary is damaged: {error}.") from error
+    prefix_ids = _prefix_ids(data.get("post_processor"))
     if "ByteLevel" in _kinds(pre_tokenizer):
-        return _byte_level(library)
+        return _byte_level(library, prefix_ids)
     if model.get("byte_fallback") is True:
-        return _sentence_piece(library)
+        return _sentence_piece(library, prefix_ids)
     raise TokenizerError("its vocabulary is not spelled in bytes and has no tokens for them.")
 
 
-def _byte_level(library: tokenizers.Tokenizer) -> HuggingFaceVocabulary:
+def _byte_level(
+    library: tokenizers.Tokenizer, prefix_ids: tuple[int, ...]
+) -> HuggingFaceVocabulary:
     vocabulary, added = _ids_of(library)
     token_bytes = _listed(
         {token_id: _bytes_of(token) for token, token_id in vocabulary.items()}
@@ -120,10 +131,12 @@ def _byte_level(library: tokenizers.Tokenizer) -> HuggingFaceVocabulary:
     byte_ids = {
         byte: vocabulary[symbol] for symbol, byte in _BYTE_OF_SYMBOL.items() if symbol in vocabulary
     }
-    return HuggingFaceVocabulary(library, token_bytes, byte_ids, _SURROGATES)
+    return HuggingFaceVocabulary(library, token_bytes, byte_ids, _SURROGATES, prefix_ids)
 
 
-def _sentence_piece(library: tokenizers.Tokenizer) -> HuggingFaceVocabulary:
+def _sentence_piece(
+    library: tokenizers.Tokenizer, prefix_ids: tuple[int, ...]
+) -> HuggingFaceVocabulary:
     vocabulary, added = _ids_of(library)
     byte_ids = {byte: vocabulary[name] for name, byte in _BYTE_NAMES.items() if name in vocabulary}
     lacking = [byte for byte in range(256) if byte not in byte_ids]
@@ -139,7 +152,38 @@ def _sentence_piece(library: tokenizers.Tokenizer) -> HuggingFaceVocabulary:
     )
     for byte, token_id in byte_ids.items():
         token_bytes[token_id] = bytes([byte])
-    return HuggingFaceVocabulary(library, token_bytes, byte_ids, _SURROGATES + _SPACE)
+    kept_away = _SURROGATES + _SPACE
+    return HuggingFaceVocabulary(library, token_bytes, byte_ids, kept_away, prefix_ids)
+
+
+def _prefix_ids(step: Any) -> tuple[Any, ...]:  # noqa: ANN401 - JSON
+    """What the library puts before a text, as the file has it: the ids, if it is in order."""
+    match step:
+        case {"type": "Sequence", "processors": [*steps]}:
+            before: tuple[Any, ...] = ()
+            for each in steps:
+                before = (*_prefix_ids(each), *before)
+            return before
+        case {"type": "TemplateProcessing", "single": [*pieces], "special_tokens": dict(known)}:
+            return _template_ids(pieces, known)
+        case {"type": "BertProcessing" | "RobertaProcessing", "cls": [_, token_id]}:
+            return (token_id,)
+    return ()
+
+
+def _template_ids(pieces: list[Any], known: Json) -> tuple[Any, ...]:
+    before: list[Any] = []
+    for piece in pieces:
+        match piece:
+            case {"SpecialToken": {"id": str(name)}}:
+                match known.get(name):
+                    case {"ids": [*token_ids]}:
+                        before += token_ids
+                    case _:
+                        before.append(None)  # no token
+            case _:
+                break
+    return tuple(before)
 
 
 def _ids_of(library: tokenizers.Tokenizer) -> tuple[dict[str, int], dict[str, int]]:
@@ -199,7 +243,11 @@ def _normalisation(step: Any) -> Json | None:  # noqa: ANN401 - JSON
         return {**step, "normalizers": [each for each in steps if each is not None]}
     if kind in ("NFC", "Prepend"):
         return None
-    if kind == "Replace" and step.get("pattern") == {"String": " "} and step["content"] == _SPACE:
+    if (
+        kind == "Replace"
+        and step.get("pattern") == {"String": " "}
+        and step.get("content") == _SPACE
+    ):
         return dict(step)
     raise TokenizerError(
         f"its vocabulary rewrites text first ({kind}); only those are read that keep every "
@@ -231,11 +279,24 @@ def _from_older_files(folder: Path) -> Json:
     merges = [line for line in lines if line and not line.startswith("#version")]
     end = "<|endoftext|>"
     special = [{"id": vocabulary[end], "content": end}] if end in vocabulary else []
+    begins, beginning = facts.get("add_bos_token") is True, None
+    match facts.get("bos_token", end):
+        case str(first) | {"content": str(first)} if begins and first in vocabulary:
+            beginning = _beginning_with(first, vocabulary[first])
     kept = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
     return {
         "model": {"vocab": vocabulary, "merges": merges},
         "pre_tokenizer": {"type": "ByteLevel", "trim_offsets": True, "use_regex": True},
         "added_tokens": [{**token, **kept, "special": True} for token in special],
+        "post_processor": beginning,
+    }
+
+
+def _beginning_with(token: str, token_id: object) -> Json:
+    return {
+        "type": "TemplateProcessing",
+        "single": [{"SpecialToken": {"id": token}}, {"Sequence": {"id": "A"}}],
+        "special_tokens": {token: {"ids": [token_id]}},
     }
 
 

@@ -23,8 +23,9 @@ class MergedVocabulary(ByBytes):
         byte_ids: Mapping[int, int],
         spelled: re.Pattern[str],
         unspellable: re.Pattern[str] | None = None,
+        prefix_ids: tuple[int, ...] = (),
     ) -> None:
-        super().__init__(token_bytes)
+        super().__init__(token_bytes, prefix_ids)
         self._library = library
         self._byte_ids = byte_ids
         self._spelled = spelled

@@ -23,6 +23,11 @@ class Padded:
         """As many as the model has."""
         return self._vocab_size
 
+    @property
+    def prefix_ids(self) -> tuple[int, ...]:
+        """What belongs before every text."""
+        return self._inner.prefix_ids
+
     def encode(self, text: str) -> list[int]:
         """The token ids of any str."""
         return self._inner.encode(text)

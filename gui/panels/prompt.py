@@ -152,6 +152,7 @@ class PromptPanel(Panel):
             reading.info.config.max_seq_len,
         )
         self.strip.set_generated_from(document.n_prompt - reading.n_fallen)
+        self.strip.set_prefix(max(0, min(document.n_prefix, cursor) - reading.n_fallen))
         losses, coloured = reading.session.loss, view.state.display.show_loss
         self.strip.set_losses(losses, ceiling=_LOSS_CEILING, coloured=coloured)
         states = np.full(cursor, TokenState.PROMPT, np.uint8)

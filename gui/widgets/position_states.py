@@ -21,6 +21,7 @@ class PositionStates:
     weights: NDArray[np.float32] | None = None  # one row of a head's pattern
     visible: NDArray[np.bool_] | None = None  # whether the query may see it
     generated_from: int | None = None
+    n_prefix: int = 0  # the first that were put before the text
     recomputed: range = range(0)
     flash: float = 0.0  # how brightly those are lit, 0 to 1
 
@@ -39,6 +40,10 @@ class PositionStates:
     def is_generated(self, position: int) -> bool:
         """Whether the model wrote it."""
         return self.generated_from is not None and position >= self.generated_from
+
+    def is_prefix(self, position: int) -> bool:
+        """Whether it was put before the text, and spells nothing of it."""
+        return 0 <= position < self.n_prefix
 
     def is_flashed(self, position: int) -> bool:
         """Whether it is lit at this moment."""

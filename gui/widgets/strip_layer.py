@@ -22,6 +22,7 @@ class Face(NamedTuple):
     number: int | None  # the position over it; None where it has no room or something else is
     is_generated: bool = False
     is_flashed: bool = False
+    is_prefix: bool = False  # put before the text
 
 
 class StripLayer:
@@ -31,6 +32,7 @@ class StripLayer:
         self._fonts, self._theme = fonts, theme
         self._pictures = ChipPictures(fonts, theme)
         self._generated_line = QPen(QColor(theme.text_dim), theme.stroke, Qt.PenStyle.DotLine)
+        self._prefix_line = QPen(QColor(theme.text_dim), theme.stroke, Qt.PenStyle.DashLine)
         self._flashed_line = QPen(QColor(theme.text), 2 * theme.stroke)
         self._picture = QPixmap()
         self._faces: list[Face] = []
@@ -107,9 +109,10 @@ class StripLayer:
         self._draw_line(painter, face)
 
     def _draw_line(self, painter: QPainter, face: Face) -> None:
-        """Under a chip that the model wrote, or that a pass has just computed."""
+        """Under a chip that the model wrote, that no text spells, or that was just computed."""
         fonts, top, width = self._fonts, face.top + self._fonts.lane, face.label.width
-        if face.is_generated or face.is_flashed:
-            painter.setPen(self._flashed_line if face.is_flashed else self._generated_line)
+        if face.is_generated or face.is_flashed or face.is_prefix:
+            calm = self._prefix_line if face.is_prefix else self._generated_line
+            painter.setPen(self._flashed_line if face.is_flashed else calm)
             radius, y = self._theme.unit, top + fonts.chip - 1
             painter.drawLine(QPointF(face.x + radius, y), QPointF(face.x + width - radius, y))

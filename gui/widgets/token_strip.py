@@ -32,6 +32,7 @@ from gui.widgets.strip_layer import Face, StripLayer
 from gui.widgets.token_flow import TokenFlow
 from gui.widgets.token_text import begun_character, describe, display, joined_to_previous, speak
 
+BEFORE_TEXT = "put before the text, as the model expects it; it spells nothing of it"
 EMPTY = "No tokens yet: what you write in the prompt stands here, cut into tokens."
 _FLASH_MS, _FLASH_STEPS = 200, 4
 _ROWS_AT_FIRST = 3
@@ -178,6 +179,13 @@ class TokenStrip(QAbstractScrollArea):
         self._states.generated_from = position
         self.viewport().update()
 
+    def set_prefix(self, n_tokens: int) -> None:
+        """Mark so many of the first positions as put before the text."""
+        if n_tokens != self._states.n_prefix:
+            self._states.n_prefix = n_tokens
+            self._say()
+            self.viewport().update()
+
     # Where things are
 
     def rect_of(self, position: int) -> QRect:
@@ -294,6 +302,8 @@ class TokenStrip(QAbstractScrollArea):
         said = [f"{len(self._tokens)} tokens."]
         if self._n_fallen_out:
             said.append(f"{self._fallen_sentence()}.")
+        if self._states.n_prefix:
+            said.append(f"Position 0 was {BEFORE_TEXT}.")
         for name, position in (("query", self._query), ("key", self._key)):
             place = self._place(position)
             if place is not None:
@@ -385,6 +395,8 @@ class TokenStrip(QAbstractScrollArea):
             notes.append(f"weight {self._states.weights[position]!s}")
         if self._states.is_generated(position):
             notes.append("written by the model")
+        if self._states.is_prefix(position):
+            notes.append(BEFORE_TEXT)
         return describe(
             self._tokens[place],
             int(self._ids[place]),
@@ -492,6 +504,7 @@ class TokenStrip(QAbstractScrollArea):
             query if query in range(start, stop) else None,
             n_fallen,
             states.generated_from,
+            states.n_prefix,
             states.flash and (states.flash, states.recomputed),
         )
         known = self._rows.get(row)
@@ -528,7 +541,10 @@ class TokenStrip(QAbstractScrollArea):
             if number is not None and self._layer.number_width(number) > width + beside:
                 number = None  # it is in the tooltip only
             is_generated = position >= 0 and self._states.is_generated(position)
-            yield Face(x, top, self._label(place), look, number, is_generated, is_flashed)
+            is_prefix = self._states.is_prefix(position)
+            yield Face(
+                x, top, self._label(place), look, number, is_generated, is_flashed, is_prefix
+            )
             x += width
 
     def _paint_chips(self, painter: QPainter, clip: QRect) -> None:

@@ -49,10 +49,17 @@ def stored(numbers: NDArray[Any], kind: gguf.GGMLQuantizationType = KINDS.F32) -
 
 
 def write(
-    path: Path, architecture: str, metadata: Mapping[str, Any], tensors: Mapping[str, Stored]
+    path: Path,
+    architecture: str,
+    metadata: Mapping[str, Any],
+    tensors: Mapping[str, Stored],
+    **parting: Any,
 ) -> Path:
-    """Write a file with these entries and tensors; a key without a dot is the architecture's."""
-    writer = gguf.GGUFWriter(path, architecture)
+    """Write a file with these entries and tensors; a key without a dot is the architecture's.
+
+    `parting` is how the package is to write several files instead.
+    """
+    writer = gguf.GGUFWriter(path, architecture, **parting)
     for name, value in metadata.items():
         add = {bool: writer.add_bool, int: writer.add_uint32, float: writer.add_float32}
         add |= {str: writer.add_string, list: writer.add_array}
@@ -124,14 +131,21 @@ def write_llama(
     metadata: Mapping[str, Any] = LLAMA,
     weights: Mapping[str, NDArray[np.float32]] | None = None,
     vocabulary: Mapping[str, Any] | None = None,
+    **parting: Any,
 ) -> Path:
-    """The toy model as a file whose matrices are stored in this kind."""
+    """The toy model as a file whose matrices are stored in this kind, or as several of them."""
     tensors = {}
     for name, numbers in (llama_weights() if weights is None else weights).items():
         rows = neighbours_first(numbers) if is_permuted(name) else numbers
         tensors[name] = stored(rows, kind if rows.ndim > 1 else KINDS.F32)
     vocabulary = byte_level() if vocabulary is None else vocabulary
-    return write(path, "llama", {**metadata, **vocabulary}, tensors)
+    return write(path, "llama", {**metadata, **vocabulary}, tensors, **parting)
+
+
+def write_llama_parts(path: Path, **parting: Any) -> list[Path]:
+    """The toy model of 20 tensors in three files, which the package calls by numbers."""
+    write_llama(path, **({"split_max_tensors": 8} | parting))
+    return sorted(path.parent.glob(f"{path.stem}-*-of-*.gguf"))
 
 
 def real_file() -> Path | None:

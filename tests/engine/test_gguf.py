@@ -1,7 +1,9 @@
 """GGUF files give the numbers that were stored in them, or a sentence that says why not."""
 
+import json
 import math
 import os
+import re
 import struct
 import time
 import tracemalloc
@@ -18,6 +20,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from engine.checkpoints.gguf import is_gguf, read
+from engine.checkpoints.gguf_families import FAMILIES
 from engine.errors import CheckpointError, EngineError
 from engine.loading import load
 from tests.engine.gguf_files import (
@@ -33,6 +36,7 @@ from tests.engine.gguf_files import (
     write,
     write_llama,
 )
+from tests.engine.hf_files import read_golden
 
 # What the package can make itself, and so what a test can store.
 MAKEABLE = ("F32", "F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0")
@@ -533,6 +537,44 @@ def test_a_models_logits_are_those_of_its_weights(tmp_path: Path, kind: str) -> 
     assert loaded.info.vocabulary[0] == b"<|end|>"
 
 
+def test_a_gemma_file_computes_what_its_folder_does(tmp_path: Path) -> None:
+    """What the library computed: such files hold the norms with one added, q and k as they are."""
+    golden, weights = read_golden("gemma")
+    config = json.loads(str(golden["config"]))
+    renamed = {theirs: ours for ours, theirs in FAMILIES["gemma"].modules.items()}
+    tensors = {}
+    for name, numbers in weights.items():
+        module, _, part = name.rpartition(".")
+        layer = re.search(r"\.(\d+)\.", module)
+        template = re.sub(r"\.\d+\.", ".layer.", module)
+        number = layer[1] if layer else ""
+        ours = renamed[template].replace(".layer.", f".{number}.")
+        tensors[f"{ours}.{part}"] = stored(numbers.float().numpy() + ("norm" in name))
+    metadata = _own(
+        "gemma",
+        {
+            "block_count": config["num_hidden_layers"],
+            "context_length": config["max_position_embeddings"],
+            "embedding_length": config["hidden_size"],
+            "feed_forward_length": config["intermediate_size"],
+            "attention.head_count": config["num_attention_heads"],
+            "attention.head_count_kv": config["num_key_value_heads"],
+            "attention.key_length": config["head_dim"],
+            "attention.value_length": config["head_dim"],
+            "attention.layer_norm_rms_epsilon": config["rms_norm_eps"],
+            "rope.freq_base": config["rope_parameters"]["rope_theta"],
+        },
+    )
+    vocabulary = byte_level()  # of which the first 260 are as many as the model has
+    for name, n in (("tokens", 260), ("token_type", 260), ("merges", 3)):
+        vocabulary[f"tokenizer.ggml.{name}"] = vocabulary[f"tokenizer.ggml.{name}"][:n]
+    loaded = load(write(tmp_path / "gemma.gguf", "gemma", metadata | vocabulary, tensors))
+    token_ids = torch.from_numpy(golden["token_ids"])
+    with torch.no_grad():
+        logits = loaded.model(token_ids).numpy()
+    assert np.allclose(logits, golden["logits"], atol=1e-4, rtol=0)
+
+
 def test_a_tensor_in_the_way_is_named(tmp_path: Path) -> None:
     """A tensor in the way is named."""
     weights = llama_weights() | {"blk.0.attn_sinks.weight": np.ones(4, np.float32)}
@@ -656,7 +698,10 @@ BAD_METADATA: dict[str, tuple[dict[str, Any], str]] = {
         "of the architecture 'mamba', .* known: llama, qwen2, qwen3, gemma, .*, gpt2, phi3",
     ),
     "an adapter": ({"general.type": "adapter"}, "holds no model but what .* calls 'adapter'"),
-    "one part of many": ({"split.count": 3}, "is one of 3 files of one model; join them first"),
+    "one part of many": (
+        {"split.count": 3},
+        "part of no number of a model in 3 files, and its name does not say so",
+    ),
     "experts": ({"llama.expert_count": 8}, "is a mixture of 8 experts"),
     "no depth": ({"llama.block_count": None}, "lacks 'llama.block_count' in its metadata"),
     "a depth of none": ({"llama.block_count": 0}, "llama.block_count = 0 should be a whole number"),

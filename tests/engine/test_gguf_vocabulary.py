@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import tokenizers
 from hypothesis import given, settings
@@ -433,3 +434,59 @@ def test_a_long_text_is_tokenized_in_a_second_or_two(name: str, text: str) -> No
     began = time.process_time()
     assert vocabulary.decode(vocabulary.encode(text)) == text
     assert time.process_time() - began < 4
+
+
+# What belongs before a text
+
+LLAMA_3 = {"general.architecture": "llama"} | byte_level(pre="llama-bpe")
+WITH_BOS = {"tokenizer.ggml.bos_token_id": 0}
+# As llama.cpp decides: what the file says, else SentencePiece's usual token and Llama 3's own way.
+BEGINNINGS: dict[str, tuple[dict[str, Any], tuple[int, ...]]] = {
+    "byte-level, said": (byte_level(**WITH_BOS, **{"tokenizer.ggml.add_bos_token": True}), (0,)),
+    "byte-level, denied": (byte_level(**WITH_BOS, **{"tokenizer.ggml.add_bos_token": False}), ()),
+    "byte-level, not said": (byte_level(**WITH_BOS), ()),
+    "byte-level, without a token": (byte_level(**{"tokenizer.ggml.add_bos_token": True}), ()),
+    "Llama 3, not said": (LLAMA_3 | WITH_BOS, (0,)),
+    "Llama 3, denied": (LLAMA_3 | WITH_BOS | {"tokenizer.ggml.add_bos_token": False}, ()),
+    "SentencePiece, not said": (sentence_piece(**{"tokenizer.ggml.bos_token_id": 2}), (2,)),
+    "SentencePiece, denied": (sentence_piece(**{"tokenizer.ggml.add_bos_token": False}), ()),
+}
+
+
+@pytest.mark.parametrize(("metadata", "before"), BEGINNINGS.values(), ids=BEGINNINGS)
+def test_what_belongs_before_a_text_is_told_apart_from_it(
+    metadata: dict[str, Any], before: tuple[int, ...], tmp_path: Path
+) -> None:
+    """No text is encoded with it, and saving keeps it."""
+    vocabulary = GgufVocabulary.from_metadata(metadata)
+    assert vocabulary.prefix_ids == before
+    assert vocabulary.decode(vocabulary.encode("the hello")) == "the hello"
+    vocabulary.save(tmp_path)
+    assert load_tokenizer(tmp_path).prefix_ids == before
+
+
+def test_where_nothing_is_said_sentence_piece_has_its_usual_token() -> None:
+    """The second one, if it is a special one."""
+    for types, before in (([2, 3, 3], (1,)), ([2, 1, 3], ())):
+        metadata = sentence_piece()
+        listed = list(metadata["tokenizer.ggml.token_type"])
+        metadata["tokenizer.ggml.token_type"] = types + listed[3:]
+        assert GgufVocabulary.from_metadata(metadata).prefix_ids == before
+
+
+@pytest.mark.parametrize(
+    ("damage", "sentence"),
+    [
+        ({"tokenizer.ggml.bos_token_id": 10**6}, r"bos_token_id should be one of its \d+ tokens"),
+        ({"tokenizer.ggml.bos_token_id": -1}, r"bos_token_id should be one of its \d+ tokens"),
+        ({"tokenizer.ggml.bos_token_id": "<s>"}, r"bos_token_id should be one of its \d+ tokens"),
+        ({"tokenizer.ggml.add_bos_token": 1}, r"add_bos_token should be true or false"),
+        ({"tokenizer.ggml.add_bos_token": np.ones(2)}, r"add_bos_token should be true or false"),
+    ],
+    ids=str,
+)
+def test_a_beginning_that_cannot_be_is_refused(damage: dict[str, Any], sentence: str) -> None:
+    """With the name of the setting."""
+    metadata = byte_level(**{"tokenizer.ggml.add_bos_token": True}) | damage
+    with pytest.raises(TokenizerError, match=sentence):
+        GgufVocabulary.from_metadata(metadata)

@@ -120,6 +120,14 @@ def test_longrope_sees_no_more_than_its_first_context_under_its_older_name_too(
     assert load(tmp_path).model.config == newer
 
 
+def test_the_first_gemmas_gelu_means_the_one_by_a_tanh(tmp_path: Path) -> None:
+    """As the library takes it, which warns of it; a word that says more is taken as it is."""
+    write_golden(tmp_path, "gemma")
+    for word, meant in (("gelu", "gelu_tanh"), ("gelu_pytorch_tanh", "gelu_tanh"), ("silu",) * 2):
+        _change_config(tmp_path, hidden_act=word)
+        assert load(tmp_path).model.config.activation == meant
+
+
 def test_older_settings_of_gemma_3_say_the_same_as_newer_ones(tmp_path: Path) -> None:
     """Its two speeds used to stand beside each other."""
     write_golden(tmp_path, "gemma3")

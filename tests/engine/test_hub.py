@@ -249,20 +249,30 @@ def test_a_repository_of_gguf_files_offers_each_of_them(hub: HubServer, gguf: by
         "Q4/toy-q4_k_m.gguf": gguf,
         "toy-Q8_0.gguf": gguf + bytes(100),
         "mmproj-toy.gguf": b"x",
-        "big-00001-of-00002.gguf": b"x",
-        "big-00002-of-00002.gguf": b"x",
+        "more/big-00001-of-00002.gguf": gguf + bytes(400),
+        "more/big-00002-of-00002.gguf": b"x",
+        "lacking-00002-of-00002.gguf": b"x",
         CONFIG: b"{}",
     }
     hub.put("owner/toy-GGUF", files)
     offer = look_up(hub, "owner/toy-GGUF")
     names = ["Q4/toy-q4_k_m.gguf", "toy-Q8_0.gguf", "toy-f16.gguf"]
-    assert [choice.title for choice in offer.choices] == names
-    assert [[file.name for file in choice.files] for choice in offer.choices] == [
+    assert [choice.title for choice in offer.choices[:3]] == names
+    assert [[file.name for file in choice.files] for choice in offer.choices[:3]] == [
         [n] for n in names
     ]
+    (parts,) = offer.choices[3:]
+    assert parts.title == "more/big.gguf (2 files)"
+    assert [file.name for file in parts.files] == [
+        f"more/big-0000{n}-of-00002.gguf" for n in (1, 2)
+    ]
+    assert parts.n_bytes == len(gguf) + 401
+    assert parts.opens == parts.files[0].name
     assert offer.choices[offer.usual].title == "toy-Q8_0.gguf"
     pointed = look_up(hub, f"{hub.address}/owner/toy-GGUF/blob/main/toy-f16.gguf")
     assert pointed.choices[pointed.usual].title == "toy-f16.gguf"
+    part = look_up(hub, f"{hub.address}/owner/toy-GGUF/blob/main/{parts.files[1].name}")
+    assert part.choices[part.usual] == parts
 
 
 def test_a_repository_with_both_offers_both(hub: HubServer, toy: Remote, gguf: bytes) -> None:
@@ -300,8 +310,8 @@ def bad_config(toy: Remote) -> None:
     toy.files[CONFIG] = b"{"
 
 
-def only_parts(toy: Remote) -> None:
-    toy.files = {f"m-0000{n}-of-00002.gguf": b"x" for n in (1, 2)}
+def some_parts(toy: Remote) -> None:
+    toy.files = {f"m-0000{n}-of-00003.gguf": b"x" for n in (1, 2)}
 
 
 def nothing(toy: Remote) -> None:
@@ -317,7 +327,10 @@ def nothing(toy: Remote) -> None:
         (no_vocabulary, "It holds no vocabulary; there should be a tokenizer.json"),
         (no_config, "It holds no config.json"),
         (bad_config, "config.json of owner/toy-llama is not JSON"),
-        (only_parts, "in several GGUF files that belong together (m-00001-of-00002.gguf, …)"),
+        (
+            some_parts,
+            "several GGUF files that belong together (m-00001-of-00003.gguf, …), and not all",
+        ),
         (nothing, "It holds neither safetensors nor GGUF files"),
     ],
 )

@@ -170,9 +170,101 @@ def test_the_older_files_give_what_the_newer_one_gives(tmp_path: Path) -> None:
     ours = read_vocabulary(tmp_path)
     text = "to be, or not<|endoftext|> to be"
     assert ours.encode(text) == library.encode(text).ids
+    for said, before in (
+        ('{"add_bos_token": true}', (0,)),
+        ('{"add_bos_token": true, "bos_token": {"content": "<|endoftext|>"}}', (0,)),
+        ('{"add_bos_token": true, "bos_token": ["<|endoftext|>"]}', ()),
+        ('{"add_bos_token": false}', ()),
+        ("{}", ()),
+    ):
+        (tmp_path / "tokenizer_config.json").write_text(said)
+        assert read_vocabulary(tmp_path).prefix_ids == before
     (tmp_path / "tokenizer_config.json").write_text('{"tokenizer_class": "Qwen2Tokenizer"}')
     with pytest.raises(TokenizerError, match="do not say how a Qwen2Tokenizer splits text"):
         read_vocabulary(tmp_path)
+
+
+# What belongs before a text
+
+_BEGIN = {"SpecialToken": {"id": "<s>", "type_id": 0}}
+_END = {"SpecialToken": {"id": "</s>", "type_id": 0}}
+_TEXT, _SECOND = ({"Sequence": {"id": name, "type_id": 0}} for name in "AB")
+
+
+def _template(*pieces: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "TemplateProcessing",
+        "single": list(pieces),
+        "pair": [*pieces, _SECOND],
+        "special_tokens": {
+            token: {"id": token, "ids": [token_id], "tokens": [token]}
+            for token, token_id in (("<s>", 1), ("</s>", 2))
+        },
+    }
+
+
+_BYTES_STEP = {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": False}
+POST_PROCESSORS: dict[str, tuple[Any, list[int]]] = {
+    "none": (None, []),
+    "one that only counts bytes": (_BYTES_STEP, []),
+    "before": (_template(_BEGIN, _TEXT), [1]),
+    "before, twice": (_template(_BEGIN, _END, _TEXT), [1, 2]),
+    "behind": (_template(_TEXT, _END), []),
+    "around": (_template(_BEGIN, _TEXT, _END), [1]),
+    "as Llama 3 has it": (
+        {"type": "Sequence", "processors": [_BYTES_STEP, _template(_BEGIN, _TEXT)]},
+        [1],
+    ),
+    "as RoBERTa has it": (
+        {
+            "type": "RobertaProcessing",
+            "sep": ["</s>", 2],
+            "cls": ["<s>", 1],
+            "trim_offsets": True,
+            "add_prefix_space": False,
+        },
+        [1],
+    ),
+}
+
+
+@pytest.mark.parametrize(("step", "before"), POST_PROCESSORS.values(), ids=POST_PROCESSORS)
+def test_what_the_library_puts_before_a_text_is_told_apart_from_it(
+    step: Any, before: list[int]
+) -> None:
+    """The library's own ids begin with it; a text's do not, and it comes back as it was."""
+    data = {**KINDS["SentencePiece, newer"], "post_processor": step}
+    ours = vocabulary_from(data)
+    assert list(ours.prefix_ids) == before
+    library = tokenizers.Tokenizer.from_str(json.dumps(data))
+    whole, bare = (library.encode("to be", add_special_tokens=each).ids for each in (True, False))
+    assert whole[: len(before) + len(bare)] == before + bare
+    assert ours.decode(ours.encode(" to be")) == " to be"
+
+
+@pytest.mark.parametrize("post_processor", ["none", "before"])
+@pytest.mark.parametrize("adds", [None, True, False])
+def test_a_tokenizer_json_has_the_last_word(
+    tmp_path: Path,
+    adds: bool | None,  # noqa: FBT001
+    post_processor: str,
+) -> None:
+    """As `transformers` 5.24 decides, with each of eight classes of tokenizers."""
+    step, before = POST_PROCESSORS[post_processor]
+    data = {**KINDS["SentencePiece, newer"], "post_processor": step}
+    (tmp_path / "tokenizer.json").write_text(json.dumps(data), encoding="utf-8")
+    config = {"tokenizer_class": "LlamaTokenizer", "bos_token": "<s>"}
+    config |= {} if adds is None else {"add_bos_token": adds}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(config), encoding="utf-8")
+    assert list(read_vocabulary(tmp_path).prefix_ids) == before
+
+
+@pytest.mark.parametrize("token_ids", [[10**6], [-1], ["1"], [True], [None], [[1]]], ids=repr)
+def test_a_beginning_that_is_no_token_is_refused(token_ids: list[Any]) -> None:
+    step = _template(_BEGIN, _TEXT)
+    step["special_tokens"]["<s>"]["ids"] = token_ids
+    with pytest.raises(TokenizerError, match="puts before a text is none of its tokens"):
+        vocabulary_from({**KINDS["SentencePiece, newer"], "post_processor": step})
 
 
 def _changed(**changes: Any) -> dict[str, Any]:
@@ -186,6 +278,10 @@ BAD: list[tuple[dict[str, Any], str]] = [
     (_changed(normalizer={"type": "Lowercase"}), r"rewrites text first \(Lowercase\)"),
     (
         _changed(normalizer={"type": "Replace", "pattern": {"String": "a"}, "content": "b"}),
+        r"rewrites text first \(Replace\)",
+    ),
+    (
+        _changed(normalizer={"type": "Replace", "pattern": {"String": " "}}),
         r"rewrites text first \(Replace\)",
     ),
     (_changed(pre_tokenizer={"type": "Whitespace"}), r"not known to keep all of it \(Whitespace\)"),

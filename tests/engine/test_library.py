@@ -39,7 +39,14 @@ from engine.loading import load
 from engine.memory import available_bytes, available_in
 from engine.tokenizers import Characters
 from engine.tokenizers.gguf_vocabulary import _KINDS
-from tests.engine.gguf_files import KINDS, LLAMA, byte_level, llama_weights, write_llama
+from tests.engine.gguf_files import (
+    KINDS,
+    LLAMA,
+    byte_level,
+    llama_weights,
+    write_llama,
+    write_llama_parts,
+)
 from tests.engine.hf_files import NAMES, read_golden, write_golden
 from tests.engine.library_files import MAIN, put_in_hub, put_in_ollama
 
@@ -314,7 +321,7 @@ def _without(name: str) -> dict[str, Any]:
     ("options", "reason"),
     [
         ({"metadata": {**LLAMA, "llama.expert_count": 8}}, "8 experts"),
-        ({"metadata": {**LLAMA, "split.count": 2}}, "one of 2 files"),
+        ({"metadata": {**LLAMA, "split.count": 2}}, "a model in 2 files"),
         ({"metadata": _without("block_count")}, "lacks 'llama.block_count'"),
         ({"vocabulary": byte_level(pre="odd")}, "'odd'"),
         ({"vocabulary": {"tokenizer.ggml.model": "bert"}}, "'bert'"),
@@ -547,17 +554,28 @@ def test_the_stores_of_other_programs_are_looked_for_where_they_keep_them(tmp_pa
 
 
 def test_models_in_folders_of_folders_are_found(tmp_path: Path, llama: Path) -> None:
-    """As LM Studio lays them out; of a file in parts, the first is named with the reason."""
+    """As LM Studio lays them out; a model in several files is one."""
     store = tmp_path / "models"
-    (store / "owner" / "toy-GGUF").mkdir(parents=True)
-    write_llama(store / "owner" / "toy-GGUF" / "toy.Q8_0.gguf", KINDS.Q8_0)
-    for i in (1, 2):
-        metadata = {**LLAMA, "split.count": 2}
-        name = f"big-0000{i}-of-00002.gguf"
-        write_llama(store / "owner" / "toy-GGUF" / name, metadata=metadata)
+    home = store / "owner" / "toy-GGUF"
+    home.mkdir(parents=True)
+    write_llama(home / "toy.Q8_0.gguf", KINDS.Q8_0)
+    whole = write_llama_parts(home / "big.gguf")
+    first, *others = write_llama_parts(home / "half.gguf")
+    first.unlink()
     shutil.copytree(llama, store / "owner" / "safe")
-    found = {each.name: each.is_readable for each in found_in(Place("LM Studio", store))}
-    assert found == {"toy.Q8_0": True, "big-00001-of-00002": False, "safe": True}
+    found = {each.name: each for each in found_in(Place("LM Studio", store))}
+    assert {name: each.is_readable for name, each in found.items()} == {
+        "toy.Q8_0": True,
+        "big": True,
+        "half": False,
+        "safe": True,
+    }
+    assert found["big"].path == str(whole[0])
+    assert found["big"].n_bytes == sum(path.stat().st_size for path in whole)
+    assert found["big"].n_parameters == found["toy.Q8_0"].n_parameters
+    assert (found["big"].n_layer, found["big"].n_head) == (2, 4)
+    assert f"one of 3 files of one model, and {first.name} is missing" in found["half"].reason
+    assert found["half"].path == str(others[0])
 
 
 def test_gguf_files_of_installed_packages_are_found(

@@ -68,7 +68,7 @@ def scope(loaded: Loaded) -> Scope:
 
 def fresh(loaded: Loaded, reading: Reading, look: Look) -> Reading:
     """What a new scope shows of the same text under the same conditions."""
-    other = Scope(loaded)
+    other = Scope(loaded, use_prefix=reading.document.n_prefix > 0)
     other.set_conditions(reading.conditions)
     other.set_sampling(reading.sampling)
     other.look(look)

@@ -151,6 +151,7 @@ CASES: dict[str, tuple[str, Sizes, int]] = {
     "llama_yarn": ("llama", {**LLAMA, "rope_parameters": YARN_SCALING}, 40),
     "llama_yarn_between_pairs": ("llama", {**LLAMA, "rope_parameters": YARN_BETWEEN_PAIRS}, 40),
     "phi3_long": ("phi3", PHI_3_LONG, 40),
+    "gemma": ("gemma", {**LLAMA, "tie_word_embeddings": True, "hidden_act": "gelu"}, 40),
 }
 
 

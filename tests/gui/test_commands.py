@@ -214,12 +214,12 @@ FIRST: dict[str, list[object]] = {
 TO_PANELS = [command for command in COMMANDS if command.id.startswith(PANEL_COMMAND)]
 OTHERWISE = {"library", "open", "save_picture", "quit", "play", "play_sentence", "full_screen"}
 OTHERWISE |= {"shortcuts", "head_alone", "export_panel", "stop_opening", "download"}
-OTHERWISE |= {"measure_effects", "training_lab"}
+OTHERWISE |= {"measure_effects", "training_lab", "prefix"}
 KEYS = [(command, keys) for command in COMMANDS for keys in command.shortcuts]
 
 
 def test_every_key_is_pressed_in_some_test() -> None:
-    """Here, below, in tests of exporting, downloading and training, or of the whole program."""
+    """Here, below, in other tests of this folder, or in those of the whole program."""
     keyed = {command.id for command, _keys in KEYS if command not in TO_PANELS}
     assert keyed == set(SAYS) | OTHERWISE
 

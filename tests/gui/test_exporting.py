@@ -206,6 +206,7 @@ def test_facts_say_how_to_repeat_it(whole: WholeWindow, export: Callable[..., Pa
         "model": "small",
         "number_format": "float32",
         "text": TEXT,
+        "tokens_before_text": 0,
         "tokens": len(TEXT.encode()),
         "tokens_fallen_out": 0,
         "layer": 1,
