@@ -55,7 +55,6 @@ class App:
         self.window = MainWindow(self.theme.scaled(settings.read("zoom")))
         self.window.painted.connect(lambda: QTimer.singleShot(0, self.furnish))
         self.window.closing.connect(self.close)
-        self.messages.listen(self.window.message_bar.show_message)
         self.store: Store
         self.controller: Controller | None = None
         self._steps_left = options.steps
@@ -117,6 +116,7 @@ class App:
         yield
         models = [(folder.name, folder) for folder in folders]
         self.window.furnish(PANELS, panels, COMMANDS, models)
+        self.messages.listen(self.window.message_bar.show_message)
         yield
         self.window.share_room()
         self.window.restore_layout(None, self._settings.read("layout"))

@@ -1,6 +1,8 @@
 """The window: paints at once, is furnished with panels and commands after its first paint.
 
-This module imports Qt and nothing heavier, so that the first paint waits for nothing.
+The first paint waits for nothing that it does without. That is true of Qt's classes too: PySide
+makes each when it is first named, so those that come later are named by their module, as in
+`QtCore.Qt`, whose enumerations take longest of all.
 """
 
 from collections.abc import Callable, Sequence
@@ -9,35 +11,24 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QByteArray, QSize, Qt, QTimer, Signal
-from PySide6.QtGui import QAction, QCloseEvent, QKeySequence, QPaintEvent
-from PySide6.QtWidgets import (
-    QApplication,
-    QDockWidget,
-    QLabel,
-    QMainWindow,
-    QMenu,
-    QMessageBox,
-    QToolBar,
-    QToolButton,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6 import QtCore, QtGui, QtWidgets
+from PySide6.QtCore import QByteArray, QSize, QTimer, Signal
+from PySide6.QtGui import QCloseEvent, QPaintEvent
+from PySide6.QtWidgets import QApplication, QHBoxLayout, QLabel, QMainWindow, QVBoxLayout, QWidget
 
 import engine
 from gui import style
-from gui.message_bar import MessageBar
-from gui.shortcut_list import ShortcutList
 from gui.theme import Theme
-from gui.widgets.fitting_label import FittingLabel
-from gui.widgets.fitting_tabs import FittingTabs
 
 if TYPE_CHECKING:
     from gui.commands import Command
+    from gui.message_bar import MessageBar
     from gui.panels.base import Lead, Panel
     from gui.panels.table import PanelRow
     from gui.state import State
     from gui.view import View
+    from gui.widgets.fitting_label import FittingLabel
+    from gui.widgets.fitting_tabs import FittingTabs
 
 # Raised when panels are renamed or moved by us, so that an old layout does not hide new ones.
 _LAYOUT_VERSION = 4
@@ -45,13 +36,6 @@ _LOW = 850  # up to this height panels at the right share one place as tabs
 
 # Commands that the model's button offers too.
 _MODEL_DOORS = ("library", "download", "open", "open_file")
-
-_AREAS = {
-    "top": Qt.DockWidgetArea.TopDockWidgetArea,
-    "left": Qt.DockWidgetArea.LeftDockWidgetArea,
-    "right": Qt.DockWidgetArea.RightDockWidgetArea,
-    "bottom": Qt.DockWidgetArea.BottomDockWidgetArea,
-}
 
 
 class MainWindow(QMainWindow):
@@ -70,35 +54,28 @@ class MainWindow(QMainWindow):
         self.resize(QSize(1280, 720))
         self._theme: Theme | None = None
         self._has_painted = False
+        self._is_furnished = False
         self._panels: dict[str, Panel] = {}  # those that are made
         self._empty: dict[str, QWidget] = {}  # what takes the place of the others
-        self._docks: dict[str, QDockWidget] = {}
-        self._actions: list[tuple[Command, QAction]] = []
+        self._docks: dict[str, QtWidgets.QDockWidget] = {}
+        self._actions: list[tuple[Command, QtGui.QAction]] = []
         self._looks: dict[str, tuple[bool, bool]] = {}  # checked, enabled: by command
         self._behind: set[str] = set()  # panels whose docks are behind others
         self._view: View | None = None
         self._usual_layout = QByteArray()
         self._around = QByteArray()  # the layout to come back to while the center is alone
         self._panel_in_use: Panel | None = None
-        self.message_bar = MessageBar()
-        self._models = QToolButton()
-        self._models.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
-        self._models.setToolTip("Choose a model")
-        self._models.setAccessibleName("Model")
-        self._models.setText("Model")
-        self._welcome = QLabel("Attention Scope is starting …")
-        self._welcome.setTextFormat(Qt.TextFormat.PlainText)
-        self._welcome.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        self._center = QVBoxLayout()
-        self._center.setContentsMargins(0, 0, 0, 0)
-        self._center.addWidget(self.message_bar)
-        self._center.addWidget(self._welcome, 1)
-        self._centered = FittingTabs(self)  # the center's panels, once there are any
-        self._centered.hide()
+        self.message_bar: MessageBar  # this and the next three come with the furniture
+        self._models: QtWidgets.QToolButton
+        self._centered: FittingTabs
+        self._status: FittingLabel
+        welcome = QHBoxLayout()
+        welcome.addStretch(1)
+        welcome.addWidget(QLabel("Attention Scope is starting …"))
+        welcome.addStretch(1)
         center = QWidget()
-        center.setLayout(self._center)
+        center.setLayout(welcome)
         self.setCentralWidget(center)
-        self._status = FittingLabel(name="State of the model", fills=True)
         self.use_theme(theme)
 
     def paintEvent(self, event: QPaintEvent) -> None:
@@ -116,6 +93,10 @@ class MainWindow(QMainWindow):
         app = QApplication.instance()
         if isinstance(app, QApplication):
             style.apply_theme(app, theme)
+        if self._is_furnished:
+            self._dress(theme)
+
+    def _dress(self, theme: Theme) -> None:
         self._status.set_look(theme, theme.text)
         self._centered.set_theme(theme)
 
@@ -135,12 +116,11 @@ class MainWindow(QMainWindow):
         room for pictures; "low tab" is a tab in a low window and below in a tall one. A panel that
         is not given yet has its place all the same, for `add_panel`.
         """
+        self._make_bars()
         self._make_actions(commands)
         self._fill_models(models)
-        self.statusBar().addWidget(self._status, 1)
-        self.statusBar().setSizeGripEnabled(False)
         made = {panel.name: panel for panel in panels}
-        last: dict[str, QDockWidget] = {}
+        last: dict[str, QtWidgets.QDockWidget] = {}
         for row in rows:
             widget = self._empty[row.name] = QWidget(self)
             edge, *how = row.place.split()
@@ -154,9 +134,12 @@ class MainWindow(QMainWindow):
                 last[edge] = dock
             if row.name in made:
                 self.add_panel(made[row.name])
-        self._center.replaceWidget(self._welcome, self._centered)
-        self._welcome.hide()
-        self._centered.show()
+        center, layout = QWidget(), QVBoxLayout()
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.addWidget(self.message_bar)
+        layout.addWidget(self._centered, 1)
+        center.setLayout(layout)
+        self.setCentralWidget(center)
         self._raise_first_tabs(rows)
         app = QApplication.instance()
         if isinstance(app, QApplication):
@@ -165,6 +148,25 @@ class MainWindow(QMainWindow):
         for dock in self._docks.values():
             dock.show()
         self.share_room()
+
+    def _make_bars(self) -> None:
+        from gui.message_bar import MessageBar  # noqa: PLC0415 - after the first paint
+        from gui.widgets.fitting_label import FittingLabel  # noqa: PLC0415
+        from gui.widgets.fitting_tabs import FittingTabs  # noqa: PLC0415
+
+        self.message_bar = MessageBar()
+        self._models = QtWidgets.QToolButton()
+        self._models.setPopupMode(QtWidgets.QToolButton.ToolButtonPopupMode.InstantPopup)
+        self._models.setToolTip("Choose a model")
+        self._models.setAccessibleName("Model")
+        self._models.setText("Model")
+        self._centered = FittingTabs(self)
+        self._status = FittingLabel(name="State of the model", fills=True)
+        self.statusBar().addWidget(self._status, 1)
+        self.statusBar().setSizeGripEnabled(False)
+        self._is_furnished = True
+        if self._theme is not None:
+            self._dress(self._theme)
 
     def add_panel(self, panel: "Panel") -> None:
         """Put a panel into the place that `furnish` kept for it; it draws what the others show."""
@@ -212,23 +214,23 @@ class MainWindow(QMainWindow):
         Once more when Qt has placed what `furnish` brought: how low some are depends on how wide.
         """
         width, height = self.width(), self.height()
-        by_edge: dict[Qt.DockWidgetArea, QDockWidget] = {}
+        by_edge: dict[QtCore.Qt.DockWidgetArea, QtWidgets.QDockWidget] = {}
         for dock in self._docks.values():
             by_edge.setdefault(self.dockWidgetArea(dock), dock)
         for edge, orientation, size in (
-            ("top", Qt.Orientation.Vertical, min(round(height * 0.24), 14 * self._em())),
-            ("bottom", Qt.Orientation.Vertical, 1),  # as low as its panels can be
-            ("left", Qt.Orientation.Horizontal, round(width * 0.3)),
-            ("right", Qt.Orientation.Horizontal, round(width * 0.27)),
+            ("top", QtCore.Qt.Orientation.Vertical, min(round(height * 0.24), 14 * self._em())),
+            ("bottom", QtCore.Qt.Orientation.Vertical, 1),  # as low as its panels can be
+            ("left", QtCore.Qt.Orientation.Horizontal, round(width * 0.3)),
+            ("right", QtCore.Qt.Orientation.Horizontal, round(width * 0.27)),
         ):
-            dock_at = by_edge.get(_AREAS[edge])
+            dock_at = by_edge.get(_area(edge))
             if dock_at is not None:
                 self.resizeDocks([dock_at], [size], orientation)
         for edge, orientation, size in (
-            ("right", Qt.Orientation.Vertical, height),
-            ("bottom", Qt.Orientation.Horizontal, width),
+            ("right", QtCore.Qt.Orientation.Vertical, height),
+            ("bottom", QtCore.Qt.Orientation.Horizontal, width),
         ):
-            docks = [d for d in self._docks.values() if self.dockWidgetArea(d) == _AREAS[edge]]
+            docks = [d for d in self._docks.values() if self.dockWidgetArea(d) == _area(edge)]
             shares = [3 if dock is docks[0] else 2 for dock in docks]
             self.resizeDocks(docks, [size * share // 6 for share in shares], orientation)
         self._usual_layout = self.saveState(_LAYOUT_VERSION)
@@ -236,8 +238,8 @@ class MainWindow(QMainWindow):
     def _em(self) -> int:
         return self.fontInfo().pixelSize()
 
-    def _make_dock(self, row: "PanelRow", widget: QWidget) -> QDockWidget:
-        dock = QDockWidget(row.tab_names[0])
+    def _make_dock(self, row: "PanelRow", widget: QWidget) -> "QtWidgets.QDockWidget":
+        dock = QtWidgets.QDockWidget(row.tab_names[0])
         dock.setObjectName(f"dock_{row.name}")
         dock.setWidget(widget)
         dock.visibilityChanged.connect(partial(self._note_front, row.name))
@@ -245,17 +247,22 @@ class MainWindow(QMainWindow):
         return dock
 
     def _join(
-        self, dock: QDockWidget, before: QDockWidget | None, edge: str, how: Sequence[str]
+        self,
+        dock: "QtWidgets.QDockWidget",
+        before: "QtWidgets.QDockWidget | None",
+        edge: str,
+        how: Sequence[str],
     ) -> None:
         if before is None:
-            self.addDockWidget(_AREAS[edge], dock)
+            self.addDockWidget(_area(edge), dock)
         elif "tab" in how and not ("low" in how and self.height() > _LOW):
             self.tabifyDockWidget(before, dock)
         else:
             # Not splitDockWidget, which makes a tab of what is split from a tab.
             is_below = "below" in how or "low" in how
-            orientation = Qt.Orientation.Vertical if is_below else Qt.Orientation.Horizontal
-            self.addDockWidget(_AREAS[edge], dock, orientation)
+            ways = QtCore.Qt.Orientation
+            orientation = ways.Vertical if is_below else ways.Horizontal
+            self.addDockWidget(_area(edge), dock, orientation)
 
     def _raise_first_tabs(self, rows: Sequence["PanelRow"]) -> None:
         for row, following in pairwise(rows):
@@ -264,16 +271,16 @@ class MainWindow(QMainWindow):
                 self._docks[row.name].raise_()
 
     def _make_actions(self, commands: Sequence["Command"]) -> None:
-        menus: dict[str, QMenu] = {}
-        toolbar = QToolBar("Commands")
+        menus: dict[str, QtWidgets.QMenu] = {}
+        toolbar = QtWidgets.QToolBar("Commands")
         toolbar.setObjectName("toolbar")
         toolbar.setMovable(False)
         toolbar.addWidget(self._models)
         for command in commands:
             menu = menus.get(command.menu) or self._make_menu(menus, command.menu)
-            action = QAction(command.title, self)
+            action = QtGui.QAction(command.title, self)
             action.setObjectName(command.id)
-            action.setShortcuts([QKeySequence(keys) for keys in command.shortcuts])
+            action.setShortcuts([QtGui.QKeySequence(keys) for keys in command.shortcuts])
             action.setStatusTip(command.help)
             keys = ", ".join(command.shortcuts)
             action.setToolTip(f"{command.help} ({keys})" if keys else command.help)
@@ -288,7 +295,7 @@ class MainWindow(QMainWindow):
     def _fill_models(self, models: Sequence[tuple[str, Path]]) -> None:
         from gui.wishes import OpenModel  # noqa: PLC0415 - after the first paint
 
-        menu = QMenu(self)
+        menu = QtWidgets.QMenu(self)
         for name, path in models:
             action = menu.addAction(name)
             action.setToolTip(str(path))
@@ -297,18 +304,18 @@ class MainWindow(QMainWindow):
         menu.addActions([action for command, action in self._actions if command.id in _MODEL_DOORS])
         self._models.setMenu(menu)
 
-    def add_to_menu(self, menu: QMenu, behind: str) -> None:
+    def add_to_menu(self, menu: "QtWidgets.QMenu", behind: str) -> None:
         """Put a menu of somebody else's behind a command's action, wherever that stands."""
         action = next(action for command, action in self._actions if command.id == behind)
-        for place in self.findChildren(QMenu):
+        for place in self.findChildren(QtWidgets.QMenu):
             actions = place.actions()
             if action in actions[:-1]:
                 place.insertMenu(actions[actions.index(action) + 1], menu)
             elif action in actions:
                 place.addMenu(menu)
 
-    def _make_menu(self, menus: dict[str, QMenu], title: str) -> QMenu:
-        menu = QMenu(title, self)
+    def _make_menu(self, menus: "dict[str, QtWidgets.QMenu]", title: str) -> "QtWidgets.QMenu":
+        menu = QtWidgets.QMenu(title, self)
         menu.setToolTipsVisible(True)
         self.menuBar().addMenu(menu)
         menus[title] = menu
@@ -383,8 +390,8 @@ class MainWindow(QMainWindow):
             self._centered.setCurrentWidget(panel)
         takers = [panel, *panel.findChildren(QWidget)]
         for taker in takers:
-            if taker.focusProxy() or taker.focusPolicy() != Qt.FocusPolicy.NoFocus:
-                taker.setFocus(Qt.FocusReason.ShortcutFocusReason)
+            if taker.focusProxy() or taker.focusPolicy() != QtCore.Qt.FocusPolicy.NoFocus:
+                taker.setFocus(QtCore.Qt.FocusReason.ShortcutFocusReason)
                 return
 
     def _follow(self, lead: "Lead") -> None:
@@ -412,7 +419,7 @@ class MainWindow(QMainWindow):
             return
         self._around = self.saveState(_LAYOUT_VERSION)
         for dock in self._docks.values():
-            if self.dockWidgetArea(dock) != _AREAS["top"]:
+            if self.dockWidgetArea(dock) != _area("top"):
                 dock.hide()
 
     def _bring_back(self) -> None:
@@ -423,12 +430,14 @@ class MainWindow(QMainWindow):
 
     def show_shortcuts(self) -> None:
         """List all commands and their keys."""
+        from gui.shortcut_list import ShortcutList  # noqa: PLC0415 - hardly any start needs it
+
         dialog = ShortcutList([command for command, _action in self._actions], self)
         dialog.show()
 
     def show_about(self) -> None:
         """Say what this is."""
-        QMessageBox.about(
+        QtWidgets.QMessageBox.about(
             self,
             "About Attention Scope",
             f"Attention Scope {engine.__version__} opens a real transformer up while it "
@@ -439,9 +448,19 @@ class MainWindow(QMainWindow):
 
     def toggle_full_screen(self) -> None:
         """Use the whole screen, or no longer."""
-        self.setWindowState(self.windowState() ^ Qt.WindowState.WindowFullScreen)
+        self.setWindowState(self.windowState() ^ QtCore.Qt.WindowState.WindowFullScreen)
 
     def closeEvent(self, event: QCloseEvent) -> None:
         """Tell before the window goes, so that the engine's thread can end."""
         self.closing.emit()
         super().closeEvent(event)
+
+
+def _area(edge: str) -> "QtCore.Qt.DockWidgetArea":
+    areas = QtCore.Qt.DockWidgetArea
+    return {
+        "top": areas.TopDockWidgetArea,
+        "left": areas.LeftDockWidgetArea,
+        "right": areas.RightDockWidgetArea,
+        "bottom": areas.BottomDockWidgetArea,
+    }[edge]
