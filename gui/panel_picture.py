@@ -1,8 +1,9 @@
 """A panel as PNG, SVG or PDF, with a line under it that says what was read and how.
 
-Where a page fills the panel and scrolls, all of the page is drawn. In SVG and PDF, letters, lines
-and frames are drawn as such and stay sharp at any size. Where a widget keeps its picture as pixels
-(the cells of heatmaps), these are embedded as they are.
+Where a page fills the panel and scrolls, all of the page is drawn. In SVG and PDF, letters, lines,
+frames and the cells of a heatmap are drawn as such and stay sharp at any size. The cells of a large
+heatmap, and thumbnails, are embedded as the pixels on screen, a whole number of which make a cell,
+or which show the largest of several.
 """
 
 import re

@@ -97,14 +97,27 @@ class LeakPanel(AskingPanel):
         return {"small_models": ", ".join(LEAK_MODELS)}
 
     def figures(self) -> tuple[Figure, ...]:
-        """The four mean losses, and the weight on the answer."""
+        """The weights that are pointed at, or else on the answer, and the four mean losses.
+
+        The weight of the heatmap that has the keyboard comes first.
+        """
         if self._shown is None:
             return ()
-        return tuple(
+        views = sorted(self.views.items(), key=lambda each: not each[1].matrix.hasFocus())
+        weights = (
+            Figure(
+                f"weight, {_TRAINED[trained]}, {_READ[mask]}",
+                exact(self._shown.trial(trained, mask).pattern[view.matrix.shown_cell]),
+            )
+            for (trained, mask), view in views
+            if view.matrix.shown_cell is not None
+        )
+        losses = (
             Figure(f"nats per token, {_TRAINED[each.trained_mask]}, {_READ[each.mask]}",
                    repr(each.mean_loss))
             for each in self._shown.trials
         )  # fmt: skip
+        return *weights, *losses
 
     @property
     def query(self) -> int | None:

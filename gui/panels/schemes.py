@@ -32,6 +32,7 @@ from gui.widgets.fitting_label import FittingLabel
 from gui.widgets.legend_line import LegendLine
 from gui.widgets.lettering import Lettering, quoted
 from gui.widgets.number_field import Number, NumberField, NumberKind
+from gui.widgets.scales import exact
 from gui.widgets.scheme_charts import SchemeLosses, neighbours
 from gui.widgets.sentence_page import SentencePage
 from gui.widgets.token_text import display
@@ -94,6 +95,7 @@ class SchemesPanel(AskingPanel):
         self._stack = QStackedWidget()
         self._shown: SchemeReadings | None = None
         self._page = _HEADS_PAGE
+        self._pointed: tuple[tuple[str, str], ...] = ()  # scheme and weight, with all digits
         self._place()
         self._dress(LIGHT)  # or its labels are larger than in any theme, and so is the window
         self.setFocusProxy(self.changes.buttons()[1])
@@ -105,6 +107,7 @@ class SchemesPanel(AskingPanel):
                     lambda *cell, is_changed=is_changed: self._point(cell, is_changed=is_changed)
                 )
                 matrix.hover_left.connect(lambda: self._point(None, is_changed=True))
+                self.copy_by_key(matrix)
         self.changes.idClicked.connect(lambda _index: self._wish_change())
         self.pages.idClicked.connect(self._turn)
         self.seed.committed.connect(lambda _n: self._wish_change())
@@ -182,14 +185,25 @@ class SchemesPanel(AskingPanel):
         }
 
     def figures(self) -> tuple[Figure, ...]:
-        """How far the change moved each scheme's next-token probabilities."""
-        return tuple(
+        """The weights that are pointed at; how far the change moved each scheme's predictions.
+
+        The weight of the heatmap that has the keyboard comes first.
+        """
+        in_use = [
+            _title(name)
+            for name in SCHEMES
+            if self.matrices[name].hasFocus() or self.plain[name].hasFocus()
+        ]
+        pointed = sorted(self._pointed, key=lambda each: each[0] not in in_use)
+        weights = (Figure(f"weight, {name}", digits) for name, digits in pointed)
+        moves = (
             Figure(
                 f"largest change of a probability, {_title(each.positions)}",
                 repr(each.probability_change),
             )
             for each in (() if self._shown is None else self._shown.readings)
         )
+        return *weights, *moves
 
     @property
     def _fields(self) -> tuple[NumberField, ...]:
@@ -228,7 +242,7 @@ class SchemesPanel(AskingPanel):
     # Drawing
 
     def _show_nothing(self, sentence: str) -> None:
-        self._shown = None
+        self._shown, self._pointed = None, ()
         self.told.set_wordings("")
         self.legend.set_legends()
         self.left_out.say("")
@@ -275,17 +289,21 @@ class SchemesPanel(AskingPanel):
         if self._shown is None:
             return
         if cell is None:
+            self._pointed = ()
             self._tell()
             return
         readings = self._shown
-        weights = " · ".join(
-            f"{_title(each.positions)} "
-            f"{(each.changed_pattern if is_changed else each.pattern)[cell]:.3f}"
+        found = [
+            (each.positions, (each.changed_pattern if is_changed else each.pattern)[cell])
             for each in readings.readings
-        )
+        ]
+        self._pointed = tuple((_title(name), exact(weight)) for name, weight in found)
+        all_digits = " · ".join(f"{name} {digits}" for name, digits in self._pointed)
+        few = " · ".join(f"{_title(name)} {weight:.3f}" for name, weight in found)
         tokens = readings.changed_tokens if is_changed else readings.tokens
         query, key = (quoted(display(tokens[at])) for at in cell)
-        self.told.set_wordings(f"query {query} → key {key}: {weights}", weights)
+        named = f"query {query} → key {key}"
+        self.told.set_wordings(f"{named}: {all_digits}", all_digits, f"{named}: {few}", few)
 
     def _tell(self) -> None:
         if self._shown is None:

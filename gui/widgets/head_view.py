@@ -161,6 +161,10 @@ class HeadView(QWidget):
         """Fill the whole canvas anew, without any letter."""
         raise NotImplementedError
 
+    def _draw_rectangles(self, painter: QPainter) -> bool:  # noqa: ARG002 - where there are cells
+        """Draw the cells as rectangles instead, if that can be done."""
+        return False
+
     def _draw_lines(self, painter: QPainter) -> None:
         raise NotImplementedError
 
@@ -261,14 +265,17 @@ class HeadView(QWidget):
             self._is_marked = True
 
     def _draw_sharp(self, painter: QPainter) -> None:
-        """Draw only the cells as pixels, for a device on which all else can stay sharp."""
+        """Draw at most the cells as pixels, for a device on which all else can stay sharp."""
         if self._is_empty:
             self._draw_sentence(painter)
             return
-        shown, self._canvas = self._canvas, Canvas(*self._size_in_pixels())
-        self._draw_pixels()
-        painter.drawImage(0, 0, self._canvas.image)
-        self._canvas = shown
+        painter.save()
+        if not self._draw_rectangles(painter):
+            shown, self._canvas = self._canvas, Canvas(*self._size_in_pixels())
+            self._draw_pixels()
+            painter.drawImage(0, 0, self._canvas.image)
+            self._canvas = shown
+        painter.restore()
         painter.save()
         self._draw_lines(painter)
         painter.restore()

@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QApplication, QWidget
 
 from gui.widgets.agreement import agreeing, agreeing_tokens
 from gui.widgets.axis_labels import AxisLabels
+from gui.widgets.cell_drawing import MOST_RUNS, Grid, draw_runs, runs
 from gui.widgets.head_view import Cell, HeadView
 from gui.widgets.legend import Legend, draw_left_out, hatch_period
 from gui.widgets.matrix_axes import Margins, MatrixAxes, label_room
@@ -249,6 +250,26 @@ class MatrixView(HeadView):
     def _draw_pixels(self) -> None:
         self._canvas.pixels.fill(packed(self._theme.surface))
         self._draw_cells(0)
+
+    def _draw_rectangles(self, painter: QPainter) -> bool:
+        """Draw the cells in sight; not where several share a pixel, nor where they are many."""
+        g, ratio = self._geometry, self._canvas.ratio
+        if g.cell < 1:
+            return False
+        rows, columns = g.row_spans.start, g.column_spans.start
+        first, last = int(rows[0]), int(rows[-1]) + 1
+        left, right = int(columns[0]), int(columns[-1]) + 1
+        cells = runs(self._levels(first, last)[:, left:right])
+        if len(cells) > MOST_RUNS:
+            return False
+        edges = [g.row(row)[0] for row in range(first, last)]
+        sides = [g.column(column)[0] for column in range(left, right)]
+        grid = Grid(
+            [max(g.top, at) / ratio for at in (*edges, g.top + g.height)],
+            [max(g.left, at) / ratio for at in (*sides, g.left + g.width)],
+        )
+        draw_runs(painter, cells, grid, self._table, self._theme)
+        return True
 
     def _draw_lines(self, painter: QPainter) -> None:
         if self._axes is not None:

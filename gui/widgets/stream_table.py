@@ -181,7 +181,7 @@ class StreamTable:
             (
                 f"attention: {heads}, {_POSITIONS[config.positions]}{window}",
                 f"attention: {heads}{window}",
-                f"attention: {config.n_head} on {config.n_kv_head} heads",
+                f"attention: {heads}",
                 f"attention, {config.n_head} heads",
                 "attention",
             )

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, Qt
-from PySide6.QtGui import QPalette
+from PySide6.QtGui import QGuiApplication, QPalette
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QWidget
 
@@ -23,7 +23,7 @@ from gui.widgets.number_field import NumberField
 from gui.widgets.scheme_charts import smoothed
 from gui.widgets.wrapping_label import WrappingLabel
 from gui.wishes import EditText
-from tests.gui.picture_facts import colours
+from tests.gui.picture_facts import colours, point_at
 from tests.gui.whole_window import WholeWindow, wait_until
 
 LEFT = Qt.MouseButton.LeftButton
@@ -329,7 +329,29 @@ def test_pointing_at_a_cell_reads_it_in_all_schemes(whole: WholeWindow) -> None:
     QTest.mouseMove(matrix, QPoint(round(place.x()), round(place.y())))
     wait_until(lambda: "rotary" in panel.told.text() and "key" in panel.told.text(), "the words")
     for each in readings.readings:
-        assert f"{each.changed_pattern[cell]:.3f}" in panel.told.text()
+        assert str(each.changed_pattern[cell]) in panel.told.text()
+    matrix.setFocus()
+    whole.press("Ctrl+C", matrix)
+    copied = QGuiApplication.clipboard().text()
+    (rotary,) = [each for each in readings.readings if each.positions == "rotary"]
+    assert copied == str(rotary.changed_pattern[cell])
+    names = [figure.name for figure in panel.figures()]
+    others = ("learned", "sinusoidal", "ALiBi", "none")
+    assert names[:5] == ["weight, rotary", *(f"weight, {name}" for name in others)]
+
+
+def test_the_leaks_weight_is_copied_with_all_digits(whole: WholeWindow) -> None:
+    """Of the heatmap that has the keyboard: the answer's, or the one that is pointed at."""
+    panel, trials = leak_of(whole)
+    matrix = panel.views["none", "none"].matrix
+    matrix.setFocus()
+    whole.press("Ctrl+C", matrix)
+    query = len(trials.tokens) - 2
+    pattern = trials.trial("none", "none").pattern
+    assert QGuiApplication.clipboard().text() == str(pattern[query, query + 1])
+    point_at(matrix, matrix.cell_rect(3, 1).center())
+    whole.press("Ctrl+C", matrix)
+    assert QGuiApplication.clipboard().text() == str(pattern[3, 1])
 
 
 def test_a_smoothed_loss_is_the_mean_with_what_stands_before_it() -> None:

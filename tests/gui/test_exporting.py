@@ -12,7 +12,7 @@ from xml.etree import ElementTree as ET
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QBuffer, QPointF, QRectF, QSize, Qt
+from PySide6.QtCore import QBuffer, QEvent, QPoint, QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import (
     QAction,
     QContextMenuEvent,
@@ -42,13 +42,16 @@ from gui.panels.mask import MaskPanel
 from gui.panels.table import PANELS
 from gui.stamp import one_line, stamp_of
 from gui.theme import THEMES
+from gui.widgets import matrix_view
 from gui.widgets.candidate_bars import CandidateBars
+from gui.widgets.cell_drawing import _diagonals
 from gui.widgets.column_page import ColumnPage
 from gui.widgets.head_atlas import HeadAtlas
 from gui.widgets.legend import draw_hatched
 from gui.widgets.lens_grid import LensGrid
 from gui.widgets.loss_rows import LossRows
 from gui.widgets.matrix_view import MatrixView
+from gui.widgets.pixels import packed
 from gui.widgets.token_strip import TokenStrip
 from gui.wishes import (
     Compare,
@@ -62,7 +65,7 @@ from gui.wishes import (
     SetMask,
     SetSampling,
 )
-from tests.gui.picture_facts import colours, point_at
+from tests.gui.picture_facts import colours, point_at, turn_wheel
 from tests.gui.tiny_scope import tiny_scope
 from tests.gui.whole_window import WholeWindow, wait_until
 
@@ -475,12 +478,108 @@ def test_a_panel_is_whole_after_it_was_exported(
 def test_a_head_keeps_its_labels_as_letters_and_its_frames_as_lines(
     whole: WholeWindow, export: Callable[..., Path], drawing: str
 ) -> None:
-    """Only cells are pixels."""
+    """And its cells, of which there are few, as rectangles."""
     whole.wish(EditText("Tobe"), SetDisplay({"drawing": drawing}), SelectPosition(2, 1))
     root = _xml(export("head", "a.svg").read_bytes())
     written = ["".join(each.itertext()).strip() for each in root.iter(f"{SVG}text")]
     assert {"query (who looks)", "key (at whom)", "masked"} <= set(written)
     assert set("Tobe") <= set(written)
+
+
+@pytest.mark.parametrize("zoomed", [False, True])
+def test_cells_of_a_heatmap_stay_sharp_at_any_size(
+    whole: WholeWindow, export: Callable[..., Path], *, zoomed: bool
+) -> None:
+    """Eight times as large, each corner of a cell has the colour that it has on screen."""
+    whole.wish(EditText("to be or not to be that is"), SelectPosition(25))
+    matrix = _settled_matrix(whole)
+    if zoomed:
+        turn_wheel(matrix, matrix.cell_rect(12, 4).center(), 3)
+        assert matrix.is_zoomed
+        QApplication.sendEvent(matrix, QEvent(QEvent.Type.Leave))
+    on_screen, at = colours(matrix), matrix.mapTo(whole.panel("head"), QPoint())
+    cells = [matrix.cell_rect(query, key) for query in range(0, 24, 3) for key in range(query + 1)]
+    cells = [place for place in cells if matrix._box.contains(place)]
+    assert len(cells) > 20
+    path, factor = export("head", "a.svg"), 8
+    large = _rendered(path, factor)
+    for place in cells:
+        wanted = on_screen[int(place.center().y()), int(place.center().x())]
+        inner = place.adjusted(0.6, 0.6, -0.6, -0.6).translated(at)
+        for corner in (inner.topLeft(), inner.topRight(), inner.bottomLeft()):
+            assert large[int(corner.y() * factor), int(corner.x() * factor)] == wanted
+    assert matrix.width() not in _images(path)  # a box to choose from may be one
+    matrix.reset_view()
+
+
+def _settled_matrix(whole: WholeWindow) -> MatrixView:
+    """The heatmap in its place: a message comes with an export, and takes some of it."""
+    whole.window.go_to_panel("head")
+    whole.idle()
+    matrix = whole.child(MatrixView)
+    matrix.reset_view()
+    return matrix
+
+
+def _images(path: Path) -> list[float]:
+    """How wide the pictures of pixels in a drawing are."""
+    return [float(each.get("width", 0)) for each in _xml(path.read_bytes()).iter(f"{SVG}image")]
+
+
+def test_what_a_mask_hides_is_hatched_in_files_too(
+    whole: WholeWindow, export: Callable[..., Path]
+) -> None:
+    """With strokes that stay among the masked cells."""
+    whole.wish(EditText("to be or not to be that is"), SelectPosition(25))
+    matrix, factor = _settled_matrix(whole), 4
+    at, theme = matrix.mapTo(whole.panel("head"), QPoint()), THEMES["light"]
+    hidden, seen = (
+        matrix.cell_rect(first, key).united(matrix.cell_rect(20, key)).translated(at)
+        for first, key in ((0, 22), (3, 1))
+    )
+    drawn = _rendered(export("head", "a.svg"), factor)
+
+    def share(place: QRectF) -> float:
+        top, left = int((place.top() + 1) * factor), int((place.left() + 1) * factor)
+        bottom, right = int((place.bottom() - 1) * factor), int((place.right() - 1) * factor)
+        return float(np.mean(drawn[top:bottom, left:right] == packed(theme.hatch)))
+
+    assert 0.05 < share(hidden) < 0.5
+    assert share(seen) == 0
+
+
+def test_a_heatmap_with_very_many_cells_is_kept_as_the_pixels_on_screen(
+    whole: WholeWindow, export: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rectangles would be larger than these."""
+    whole.wish(EditText("to be or not to be that is"), SelectPosition(None))
+    monkeypatch.setattr(matrix_view, "MOST_RUNS", 100)
+    assert whole.child(MatrixView).width() in _images(export("head", "a.svg"))
+
+
+def _rendered(path: Path, factor: int) -> Any:
+    """A drawing so many times as large as on screen: 0xFFRRGGBB [height, width]."""
+    renderer = QSvgRenderer(str(path))
+    image = QImage(renderer.viewBoxF().size().toSize() * factor, QImage.Format.Format_RGB32)
+    with QPainter(image) as painter:
+        renderer.render(painter)
+    return _pixels(image)
+
+
+def test_strokes_over_masked_cells_end_at_their_edges() -> None:
+    """And go on in the cell below where they left off."""
+    origin = QPointF(10, 20)
+    upper, lower = QRectF(30, 20, 25, 8), QRectF(30, 28, 25, 8)
+    ends = []
+    for place in (upper, lower):
+        for start, stop in _diagonals(place, origin, 6):
+            assert place.adjusted(-1e-9, -1e-9, 1e-9, 1e-9).contains(start)
+            assert place.adjusted(-1e-9, -1e-9, 1e-9, 1e-9).contains(stop)
+            assert start.x() + start.y() == pytest.approx(stop.x() + stop.y())
+            ends += [(round(each.x(), 6), round(each.y(), 6)) for each in (start, stop)]
+    through = {x for x, y in ends if y == 28 and 30 < x < 55}
+    assert len(through) >= 4
+    assert all(ends.count((x, 28)) == 2 for x in through)
 
 
 def test_thumbnails_keep_the_names_of_layers_and_heads_as_letters(
@@ -678,6 +777,7 @@ def test_copying_takes_the_weight_that_is_pointed_at_or_else_selected(whole: Who
     entries = _right_click(head, view, "Copy weight")
     assert entries == [
         "Switch off layer 1, head 2",
+        "Open the arithmetic of query 7, key 1",
         "Copy weight",
         "Copy number of positions that carry 90 %",
         "Export…",
