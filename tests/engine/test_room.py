@@ -13,12 +13,21 @@ CONFIG = ModelConfig(
     vocab_size=100, n_layer=2, n_head=4, n_kv_head=2, d_model=16, max_seq_len=32, mlp="plain"
 )
 MACHINE = 16 * 2048 * 2048 * 4 + 3 * 1024 * 1024 * 4  # its matrices, and three squares
-SLACK = 2**24
+SLACK = 2**25
 
 
 def test_a_sweep_that_takes_little_takes_what_the_machine_is_measured_with() -> None:
+    """And a small cache of 32 numbers a row, which the allocator may have kept."""
     for n_tokens in (1, 8, 4096):
-        assert sweep_bytes(CONFIG, n_tokens) == MACHINE + SLACK
+        assert sweep_bytes(CONFIG, n_tokens) == 4 * 32 * (n_tokens + 1) + MACHINE + SLACK
+
+
+def test_a_large_cache_is_given_back_before_the_machine_is_measured_again() -> None:
+    """Keys of 16 MiB for 1,024 tokens and one more; then as much again, and again."""
+    wide = replace(CONFIG, head_dim=1024)
+    row = 4 * 2 * 2 * 2 * 1024
+    assert sweep_bytes(wide, 2047) == row * 2048 + MACHINE + SLACK
+    assert sweep_bytes(wide, 2048) == MACHINE + SLACK
 
 
 def test_a_long_sweep_by_hand() -> None:
@@ -66,7 +75,7 @@ def test_a_pass_in_one_piece_may_take_more_than_one_in_blocks() -> None:
     """With 32,768 positions, 1,024 tokens are read at once; wide rows count more than scores."""
     wide = replace(CONFIG, max_seq_len=32_768, d_model=4096, head_dim=1024, d_ff=65_536)
     row = 2 * 2 * 2 * 1024
-    numbers = row * 1025 + 4 * 1024 * 4096 + 1024 * 65_536 * 2
+    numbers = row * (1025 + 1025) + 4 * 1024 * 4096 + 1024 * 65_536 * 2
     assert sweep_bytes(wide, 1024) == 4 * numbers + SLACK
 
 
