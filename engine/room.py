@@ -8,9 +8,12 @@ weights are there already, that is
     attention     the scores of one block of queries against all keys, as often as they are alive
                   at once (fresh, and masked or softmax's; one more where they are capped or lowered
                   by ALiBi), the mask, and q, k, v and the mixes of all rows
-    or the MLP    two rows of d_ff, three where it is gated
-    or logits     of one block
-    and           four rows of the residual
+    the MLP       two rows of d_ff, three where it is gated
+    logits        of one block
+    the residual  four times
+
+Attention, MLP and logits come one after another; they are added up all the same, because an
+allocator keeps what one of them gave back, and has no use for it if the next one wants more.
 """
 
 from collections.abc import Callable
@@ -64,7 +67,7 @@ def _pass_bytes(config: ModelConfig, n_new: int, n_keys: int) -> int:
     heads = n_new * (6 * q_width + 4 * kv_width)  # joined, split, turned; mixes, joined, as rows
     mlp = n_new * config.d_ff * (3 if config.mlp == "gated" else 2)
     logits = n_block * config.vocab_size * (3 if config.logit_cap else 1)
-    return _FLOAT * (4 * n_new * config.d_model + max(scores + heads, mlp, logits))
+    return _FLOAT * (4 * n_new * config.d_model + scores + heads + mlp + logits)
 
 
 def longest_that_fits(config: ModelConfig, n_bytes: int, needed: Needed = sweep_bytes) -> int:
