@@ -93,11 +93,18 @@ class Eviction:
     conditions: Conditions  # of both
     loss: Floats  # [S] nats, under the budget; NaN for the first
     full_loss: Floats  # [S] with all keys
+    n_more: int  # tokens that a continuation has in the end
     continuation: Continuation
     full_continuation: Continuation
     dropped_at: NDArray[np.int64]
     held_bytes: int  # by the tensors' rows in use after the text
     full_bytes: int
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether both continuations are written."""
+        written = self.continuation.token_ids, self.full_continuation.token_ids
+        return all(len(each) == self.n_more for each in written)
 
     @property
     def n_tokens(self) -> int:

@@ -1,7 +1,7 @@
 """Reads a text under a budget for the cache, goes on writing, and compares with all keys kept."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -25,6 +25,8 @@ Told = Callable[[float], None]  # how much is done, 0 to 1
 # What one more token of a pass takes, next to the pass itself: for telling how far it has come.
 _SHARE_OF_A_PASS = 0.1
 
+_NOTHING = Continuation((), ())
+
 
 @dataclass(frozen=True)
 class Writing:
@@ -46,12 +48,14 @@ def evict(
     cancelled: Cancelled = never,
     told: Told = lambda _share: None,
     known: Eviction | None = None,
+    so_far: Callable[[Eviction], None] = lambda _found: None,
 ) -> Eviction:
     """A text of at least one token, read and gone on with under a budget and with all keys.
 
     As many tokens as can be are read in one pass, the rest one by one (`EvictingCache`). Both ways
     draw with the same seed at the same places. `known` is what came of another budget and nothing
-    else that differs; what all keys give is taken from it.
+    else that differs; what all keys give is taken from it. `so_far` is told what is known before
+    the continuations are written.
 
     Raises:
         EngineError: the mask lets no row stay true, so that there is no cache to give up from.
@@ -73,17 +77,15 @@ def evict(
         told, [_work(n) for n in reading] + steps + ([] if known else [_work(len(wanted)), *steps])
     )
     writer = _Writer(model, conditions, writing, n_more, cancelled, progress)
+    full_cache = KVCache(model.config, device=model.device)
     if known is None:
-        full_cache = KVCache(model.config, device=model.device)
         full = model.hidden(wanted, full_cache, conditions, None, cancelled)  # [S, C]
         progress.advance()
         full_loss = frozen(token_losses(model, full, wanted, cancelled))
-        full_bytes = full_cache.used_bytes
-        full_continuation = writer.go_on(full[-1], full_cache, None)
+        full_bytes, full_continuation = full_cache.used_bytes, _NOTHING
     else:
         full_loss, full_bytes = known.full_loss, known.full_bytes
         full_continuation = known.full_continuation
-
     rows, at = [], 0
     for n_tokens in reading:
         new_ids = wanted[at : at + n_tokens]
@@ -91,18 +93,27 @@ def evict(
         at += n_tokens
         progress.advance()
     hidden = torch.cat(rows)  # [S, C]
-    held_bytes = cache.used_bytes
-    continuation = writer.go_on(hidden[-1], cache, cache)
-    return Eviction(
+    found = Eviction(
         budget=budget,
         conditions=conditions,
         loss=frozen(token_losses(model, hidden, wanted, cancelled)),
         full_loss=full_loss,
+        n_more=n_more,
+        continuation=_NOTHING,
+        full_continuation=full_continuation,
+        dropped_at=frozen(cache.dropped_at[:, :, : cache.length].clone()),
+        held_bytes=cache.used_bytes,
+        full_bytes=full_bytes,
+    )
+    so_far(found)
+    if known is None:
+        full_continuation = writer.go_on(full[-1], full_cache, None)
+    continuation = writer.go_on(hidden[-1], cache, cache)
+    return replace(
+        found,
         continuation=continuation,
         full_continuation=full_continuation,
         dropped_at=frozen(cache.dropped_at[:, :, : cache.length].clone()),
-        held_bytes=held_bytes,
-        full_bytes=full_bytes,
     )
 
 

@@ -8,9 +8,12 @@ weights are there already, that is
     attention     the scores of one block of queries against all keys, as often as they are alive
                   at once (fresh, and masked or softmax's; one more where they are capped or lowered
                   by ALiBi), the mask, and q, k, v and the mixes of all rows
-    or the MLP    two rows of d_ff, three where it is gated
-    or logits     of one block
-    and           four rows of the residual
+    the MLP       two rows of d_ff, three where it is gated
+    logits        of one block
+    the residual  four times
+
+Attention, MLP and logits come one after another; they are added up all the same, because an
+allocator keeps what one of them gave back, and has no use for it if the next one wants more.
 """
 
 from collections.abc import Callable
@@ -22,7 +25,8 @@ from engine.memory import available_bytes
 _FLOAT = 4
 _LONGEST_WHOLE = 1024  # tokens of the longest pass of a sweep that is made in one piece
 _MATRICES = 2**28 + 3 * 2**22  # what the machine is measured with: 16 pieces, and three squares
-_SLACK = 2**24  # of the allocator, and what torch makes for itself at the first use
+_KEPT = 2**25  # the largest piece that an allocator may keep for later: glibc's highest threshold
+_SLACK = 2**25  # of the allocator, and what torch makes for itself at the first use
 
 Needed = Callable[[ModelConfig, int], int]
 
@@ -31,13 +35,15 @@ def sweep_bytes(config: ModelConfig, n_tokens: int) -> int:
     """What timing all lengths up to that one takes: `engine.length_sweep`, at its fullest moment.
 
     One after another: the matrices that the machine is measured with; passes of one block each,
-    with a cache for all tokens; a pass in one piece, with a cache of its own.
+    with a cache for all tokens; a pass in one piece, with a cache of its own. The first cache is
+    given back between them, but if it is small the memory may stay with the process.
     """
-    in_blocks = _cache_bytes(config, n_tokens + 1)
-    in_blocks += _pass_bytes(config, min(n_tokens, QUERY_BLOCK), n_tokens)
+    cache = _cache_bytes(config, n_tokens + 1)
+    kept = cache if cache // 2 <= _KEPT else 0  # keys and values are one piece each
+    in_blocks = cache + _pass_bytes(config, min(n_tokens, QUERY_BLOCK), n_tokens)
     n_whole = max(1, min(n_tokens, config.max_seq_len, _LONGEST_WHOLE))
     in_one = _cache_bytes(config, n_whole + 1) + _pass_bytes(config, n_whole, n_whole)
-    return max(_MATRICES, in_blocks, in_one) + _SLACK
+    return max(in_blocks, kept + max(_MATRICES, in_one)) + _SLACK
 
 
 def two_ways_bytes(config: ModelConfig, n_tokens: int) -> int:
@@ -61,7 +67,7 @@ def _pass_bytes(config: ModelConfig, n_new: int, n_keys: int) -> int:
     heads = n_new * (6 * q_width + 4 * kv_width)  # joined, split, turned; mixes, joined, as rows
     mlp = n_new * config.d_ff * (3 if config.mlp == "gated" else 2)
     logits = n_block * config.vocab_size * (3 if config.logit_cap else 1)
-    return _FLOAT * (4 * n_new * config.d_model + max(scores + heads, mlp, logits))
+    return _FLOAT * (4 * n_new * config.d_model + scores + heads + mlp + logits)
 
 
 def longest_that_fits(config: ModelConfig, n_bytes: int, needed: Needed = sweep_bytes) -> int:

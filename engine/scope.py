@@ -4,7 +4,7 @@ This is all that a window needs to know of the engine. A method that raises leav
 and the cursor as they were.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from engine.ablation import Intact
@@ -338,12 +338,13 @@ class Scope:
         n_more: int,
         cancelled: Cancelled = never,
         told: Told = lambda _share: None,
+        so_far: Callable[[Eviction], None] = lambda _found: None,
     ) -> Eviction | None:
         """A reading's text, and what follows it, with a budget for the cache and with all keys.
 
         Both under the reading's conditions; `n_more` tokens are written at most. None for an empty
         text, and for a reading of another model. What all keys give is remembered, as budgets are
-        tried one after another.
+        tried one after another; `so_far` is told what is known before both go on writing.
 
         Raises:
             EngineError: the mask lets no row stay true.
@@ -355,7 +356,7 @@ class Scope:
         token_ids = reading.document.token_ids[reading.n_fallen : reading.cursor]
         same = token_ids, reading.conditions, reading.sampling, n_more, reading.cursor
         known = self._evicted[1] if self._evicted and self._evicted[0] == same else None
-        how = reading.conditions, budget, writing, cancelled, told, known
+        how = reading.conditions, budget, writing, cancelled, told, known, so_far
         eviction = evict(self._run.model, token_ids, *how)
         self._evicted = same, eviction
         return eviction

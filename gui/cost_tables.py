@@ -6,9 +6,18 @@ import numpy as np
 
 import resources
 from engine.cache_cost import CacheDesign
-from engine.cost import PARTS, pass_cost
-from engine.measurements import TIMED_PARTS, BothWays, Lab, OneByOne
+from engine.cost import PARTS, crossing, pass_cost
+from engine.measurements import (
+    TIMED_PARTS,
+    BothWays,
+    Fit,
+    Lab,
+    OneByOne,
+    crossing_of,
+    fits_at_both_ends,
+)
 from engine.reading import Reading
+from gui.cache_figures import CacheFigures
 from gui.numbers import Column, Table
 
 LENGTHS = (("2k", 2048), ("8k", 8192), ("128k", 131_072))
@@ -52,6 +61,9 @@ def design_tables(
     for each in designs:
         curves[each.name] = np.array([each.n_bytes(int(n), bytes_per_number) for n in tokens])
     held = np.array(reading.cache_layer_bytes, np.int64)
+    figures = CacheFigures.of(reading)
+    own = CacheDesign.of(reading.info.config, conditions=reading.conditions)
+    seen = np.array(own.layer_bytes(figures.n_tokens, figures.bytes_per_number), np.int64)
     families = resources.cache_families()
     models: dict[str, Column] = {
         "model": [each.name for each in families],
@@ -66,7 +78,10 @@ def design_tables(
     models["source"] = [each.source for each in families]
     return (
         Table("designs", curves),
-        Table("layers", {"layer": np.arange(len(held)), "bytes_held": held}),
+        Table(
+            "layers",
+            {"layer": np.arange(len(held)), "bytes_held": held, "bytes_still_seen": seen},
+        ),
         Table("models", models),
     )
 
@@ -121,6 +136,7 @@ def lab_tables(reading: Reading, lengths: Sequence[int], lab: Lab | None) -> tup
     times |= {f"{part}_seconds": lab.seconds_of(part) for part in TIMED_PARTS}
     times["decode_seconds"] = lab.column("decode_seconds")
     tables.append(Table("times", times))
+    tables += _fit_tables(reading, lab)
     if lab.machine is not None:
         machine: dict[str, Column] = {
             "multiply_adds_per_second": np.array([lab.machine.multiply_adds_per_second]),
@@ -136,3 +152,29 @@ def lab_tables(reading: Reading, lengths: Sequence[int], lab: Lab | None) -> tup
         }
         tables.append(Table("roof", points))
     return tuple(tables)
+
+
+def _fit_tables(reading: Reading, lab: Lab) -> tuple[Table, ...]:
+    """The powers of the length that the times grow by, and where attention overtakes the rest."""
+    curves = {name: lab.column(name) for name in ("total", "attention", "others")}
+    curves |= {part: lab.seconds_of(part) for part in TIMED_PARTS}
+    ends = [fits_at_both_ends(lab.lengths, seconds) for seconds in curves.values()]
+    fits: dict[str, Column] = {"time_of": list(curves)}
+    for at, end in enumerate(("short", "long")):
+        found = [each[at] for each in ends]
+        fits[f"{end}_exponent"] = _fit_column(found, "exponent")
+        fits[f"{end}_seconds_at_1"] = _fit_column(found, "factor")
+        fits[f"{end}_from"] = _fit_column(found, "low")
+        fits[f"{end}_to"] = _fit_column(found, "high")
+    at_formula = crossing(reading.info.config)
+    measured = crossing_of(lab.lengths, lab.column("attention"), lab.column("others"))
+    crossings: dict[str, Column] = {
+        "by_multiply_adds": np.array([at_formula or np.nan], np.float64),
+        "by_time_measured": np.array([np.nan if measured is None else measured], np.float64),
+    }
+    return Table("powers", fits), Table("crossing", crossings)
+
+
+def _fit_column(fits: Sequence[Fit | None], name: str) -> Column:
+    """One field of each; NaN where there were too few points."""
+    return np.array([np.nan if fit is None else getattr(fit, name) for fit in fits], np.float64)

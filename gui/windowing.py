@@ -29,6 +29,7 @@ class Windowing(QObject):
     """Owns what was asked last, and the plays as the open model's tokens."""
 
     _came = Signal(float)  # from the engine's thread: how much is done
+    _part_came = Signal(object)  # the same: an Answer of which something is still to come
 
     def __init__(self, store: Store, messages: Messages, asking: Asking) -> None:
         super().__init__()
@@ -37,6 +38,7 @@ class Windowing(QObject):
         # Set and used on the engine's thread alone: the tokenizer that the plays were cut with.
         self._fixed: tuple[object, FixedWindow] | None = None
         self._came.connect(self._show_progress)
+        self._part_came.connect(self._show_part)
 
     def want(self, *, wanted: bool) -> None:
         """Somebody looks, or no longer does: then what runs is given up, the counts forgotten."""
@@ -70,7 +72,7 @@ class Windowing(QObject):
             return
         for asked in asked_by(reading, windows.choice):
             answer = windows.answer(asked.what)
-            if answer is None or answer.asked != asked:
+            if answer is None or answer.asked != asked or not answer.is_whole:
                 if not self._is_on_its_way(asked):
                     self._ask(asked, reading)
                 return
@@ -102,7 +104,14 @@ class Windowing(QObject):
         answer = Answer(asked, reading, asked.token_ids, tokens)
         if asked.what == "eviction" and asked.budget is not None:
             told = _Teller(self._came.emit)
-            eviction = scope.eviction(reading, asked.budget, N_MORE, void, told)
+            eviction = scope.eviction(
+                reading,
+                asked.budget,
+                N_MORE,
+                void,
+                told,
+                lambda found: self._part_came.emit(replace(answer, eviction=found)),
+            )
             return replace(answer, eviction=eviction)
         if asked.what == "fixed window":
             told, (n_previous,) = _Teller(self._came.emit), asked.sizes
@@ -135,6 +144,14 @@ class Windowing(QObject):
         windows = self._store.state.windows
         if windows.wanted and self._asked is not None and self._asking.awaits(self._asked[0]):
             self._store.update(windows=replace(windows, progress=share))
+
+    def _show_part(self, answer: Answer) -> None:
+        """What there is of an answer that is still wanted."""
+        if self._is_on_its_way(answer.asked):
+            windows = self._store.state.windows
+            self._store.update(
+                windows=replace(windows.with_answer(answer), progress=windows.progress)
+            )
 
     def _show(self, answer: Answer) -> None:
         self._store.update(windows=self._store.state.windows.with_answer(answer))

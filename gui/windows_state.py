@@ -107,6 +107,11 @@ class Answer:
     eviction: Eviction | None = None
     obstacle: str = ""
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing of it is still to come."""
+        return self.eviction is None or self.eviction.is_whole
+
 
 @dataclass(frozen=True)
 class WindowsState:

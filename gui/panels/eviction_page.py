@@ -23,6 +23,7 @@ from gui.windows_state import Answer, asked_by
 from gui.wishes import ChooseWindows, SelectPosition
 
 WAITING = "The text is being read under the budget."
+WRITING = "The continuations are being written."
 MEGA = 1e6
 _ROOMY = 24  # lines from which on a continuation may take two
 _MAY_BREAK = "\u200b"  # between tokens: visible spaces give a line no place to end
@@ -100,9 +101,9 @@ class EvictionPage(QWidget):
         self.table.set_stale(view.state.stale or not is_fresh)
         self._show_answer(view, answer, answer.eviction, is_fresh=is_fresh)
 
-    def _waiting(self, view: View) -> str:
+    def _waiting(self, view: View, what: str = WAITING) -> str:
         progress = view.state.windows.progress
-        return WAITING if progress is None else f"{WAITING[:-1]}, {progress:.0%}."
+        return what if progress is None else f"{what[:-1]}, {progress:.0%}."
 
     def _show_nothing(self, sentence: str) -> None:
         self.table.set_empty(sentence)
@@ -117,6 +118,11 @@ class EvictionPage(QWidget):
         self.table.set_strips(labels, answer.tokens, eviction_strips(eviction, step))
         self.table.set_columns(step, None)
         self.told.set_wordings(step_said(eviction, step, labels))
+        if not eviction.is_whole:
+            self.agreement.set_wordings(self._waiting(view, WRITING))
+            for label in (self.full, self.under):
+                label.set_wordings("")
+            return
         how = _drawn(answer.reading.sampling)
         agreement = continuation_said(eviction)
         progress = "" if is_fresh else f"{self._waiting(view)} "

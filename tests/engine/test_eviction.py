@@ -361,6 +361,21 @@ def test_without_a_mask_there_is_no_cache_to_give_up_from(tiny: Tiny) -> None:
     )
 
 
+def test_losses_are_known_before_anything_is_written(tiny: Tiny) -> None:
+    run, parts = tiny("rotary"), []
+    how = run.model, TOKENS, CAUSAL, Budget(n_keys=4), writing()
+    whole = evict(*how, so_far=parts.append)
+    (part,) = parts
+    assert not part.is_whole
+    assert whole.is_whole
+    np.testing.assert_array_equal(part.loss, whole.loss)
+    np.testing.assert_array_equal(part.full_loss, whole.full_loss)
+    np.testing.assert_array_equal(part.dropped_at[:, :, :12], whole.dropped_at[:, :, :12])
+    assert part.continuation.token_ids == ()
+    evict(*how, known=whole, so_far=parts.append)
+    assert parts[1].full_continuation is whole.full_continuation
+
+
 def test_what_all_keys_give_is_worked_out_once_for_all_budgets() -> None:
     tokenizer = Characters("abcdefgh ")
     config = ModelConfig(

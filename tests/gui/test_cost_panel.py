@@ -315,12 +315,22 @@ def test_an_empty_text_is_no_obstacle(panel: CostPanel) -> None:
 
 def test_it_exports_formula_times_and_roof(panel: CostPanel, reading: Reading) -> None:
     view = view_with(reading, lab(256, prefill=PREFILL, decode=DECODE), longest=256)
-    formula, times, machine, roof = panel.numbers(view)
+    formula, times, powers, crossings, machine, roof = panel.numbers(view)
     lengths = np.asarray(formula.columns["tokens"])
     assert lengths.tolist() == ladder(256)
     assert np.asarray(formula.columns["mix_needed"]).tolist() == [
         2 * 16 * n * (n + 1) // 2 for n in ladder(256)
     ]
     np.testing.assert_allclose(np.asarray(times.columns["scores_seconds"]), 0.75e-8 * lengths**2)
+    exponent = dict(
+        zip(powers.columns["time_of"], np.asarray(powers.columns["long_exponent"]), strict=True)
+    )
+    assert exponent["attention"] == pytest.approx(2)
+    assert exponent["others"] == pytest.approx(1)
+    assert np.isnan(exponent["embedding"])  # whose time is 0
+    assert np.asarray(powers.columns["long_to"])[:3].tolist() == [256] * 3
+    by_formula = np.asarray(crossings.columns["by_multiply_adds"])
+    assert by_formula.tolist() == [crossing(reading.info.config)]
+    assert np.isnan(np.asarray(crossings.columns["by_time_measured"])).all()  # beyond 256
     assert np.asarray(machine.columns["bytes_per_second"]).tolist() == [10e9]
     assert np.asarray(roof.columns["n_new"]).tolist() == [500, 1]

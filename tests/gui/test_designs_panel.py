@@ -123,6 +123,9 @@ def test_under_a_window_part_of_what_is_held_is_seen_no_more(panel: DesignsPanel
     scope = tiny_scope()
     scope.edit("to be or not")
     reading = scope.set_conditions(Conditions(mask="window", window=4, sinks=1))
+    (layers,) = [table for table in panel.numbers(view_of(reading)) if table.name == "layers"]
+    assert np.asarray(layers.columns["bytes_held"]).tolist() == [12 * 64] * 2
+    assert np.asarray(layers.columns["bytes_still_seen"]).tolist() == [5 * 64] * 2
     panel.show_view(view_of(reading))
     assert "still sees 640 of 1,536 B" in panel.layers_note.text()
 

@@ -16,7 +16,6 @@ from pytestqt.qtbot import QtBot
 import engine.scope
 import resources
 from engine.conditions import Conditions
-from engine.errors import CancelledError
 from engine.eviction import POLICIES, Budget
 from engine.fixed_window_loss import FixedWindowLoss
 from engine.ngram import NGram
@@ -556,7 +555,8 @@ def answer_of(whole: WholeWindow, what: str) -> Answer:
     def is_there() -> bool:
         windows = whole.state.windows
         found = windows.answer(what)
-        return found is not None and found.asked in asked_by(whole.reading, windows.choice)
+        wanted = asked_by(whole.reading, windows.choice)
+        return found is not None and found.asked in wanted and found.is_whole
 
     wait_until(is_there, what)
     answer = whole.state.windows.answer(what)
@@ -641,21 +641,35 @@ def test_a_hidden_panel_costs_nothing(whole: WholeWindow, monkeypatch: pytest.Mo
 def test_what_is_worked_out_here_gives_way_to_other_panels(
     whole: WholeWindow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An eviction that never ends is given up for the lens, and taken up again."""
+    """An eviction that never ends is given up for the lens, and taken up again.
+
+    What is known before anything is written is shown meanwhile.
+    """
     begun: list[None] = []
 
+    evict = engine.scope.Scope.eviction
+
     def endless(
-        _scope: Scope, _reading: Reading, _budget: Budget, _n: int, void: Any, _t: Any
+        scope: Scope, reading: Reading, budget: Budget, n_more: int, void: Any, told: Any, part: Any
     ) -> Any:
         begun.append(None)
-        while not void():
-            time.sleep(0.001)
-        raise CancelledError
+
+        def so_far(found: Any) -> None:
+            part(found)
+            while not void():
+                time.sleep(0.001)
+
+        return evict(scope, reading, budget, n_more, void, told, so_far)
 
     monkeypatch.setattr(engine.scope.Scope, "eviction", endless)
     whole.wish(ChooseWindows({"page": "eviction"}))
     whole.window.go_to_panel("windows")
-    wait_until(lambda: begun, "an eviction")
+    wait_until(lambda: whole.state.windows.answer("eviction") is not None, "the losses")
+    panel = whole.panel("windows")
+    assert isinstance(panel, WindowsPanel)
+    wait_until(lambda: len(panel.eviction.table.strips) == 4, "strips")
+    assert panel.eviction.agreement.text().startswith("The continuations are being written")
+    assert panel.eviction.full.text() == panel.eviction.under.text() == ""
     whole.window.go_to_panel("lens")
     wait_until(lambda: whole.state.lens is not None, "the lens")
     wait_until(lambda: len(begun) == 2, "the eviction again")
