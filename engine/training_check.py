@@ -1,7 +1,8 @@
 """Whether a training can begin on some texts, said before anything starts; without torch."""
 
+import re
 import stat
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +15,14 @@ from engine.training_plan import TrainingPlan, memory_bytes
 _BYTES_PER_BYTE = {"characters": 20, "byte-bpe": 250}
 _FEW_CHARACTERS = 50_000  # held out; of so few a vocabulary is quickly made, to see if they do
 _PART = 2**18  # characters looked at in one go
+_LONGEST_RUN = 20_000  # of letters, figures, marks or white space
+# What byte-level BPE never cuts between: white space, or letters, figures or marks in one word.
+_BLANK = re.compile(rf"\s{{{_LONGEST_RUN}}}")
+_RUN = re.compile(
+    "|".join(rf"{kind}{{{_LONGEST_RUN}}}" for kind in (r"[^\W\d_]", r"\d", r"[^\w\s]"))
+)
+_CONTROL = re.compile("[\x01-\x08\x0e-\x1f\x7f]")
+_CONTROL_SHARE = 0.01  # a stray one is found in any old text
 _N_BYTES = 256  # tokens for single bytes, beside the characters
 
 
@@ -49,6 +58,14 @@ def check_texts(
         raise TrainingError(f"{name} is not text: there are zero bytes in it; choose a text file.")
     if not any(text.strip() for text in whole):
         raise TrainingError(f"{name} holds nothing but white space; choose one with words in it.")
+    n_control = sum(len(_CONTROL.findall(part)) for part in _parts(whole))
+    if n_control > _CONTROL_SHARE * sum(map(len, whole)):
+        raise TrainingError(
+            f"{name} is not text: {n_control:,} of its characters are control characters; choose "
+            "a text file."
+        )
+    if plan.tokenizer == "byte-bpe":
+        _check_runs(name, whole)
     facts = TextFacts(
         n_characters=sum(map(len, texts.training)),
         n_held_out=sum(map(len, texts.held_out)),
@@ -63,13 +80,34 @@ def check_texts(
     return facts
 
 
+def _check_runs(name: str, texts: Sequence[str]) -> None:
+    """See that there are words: making a vocabulary of one endless word takes for ever."""
+    if any(map(_has_endless_run, _parts(texts, overlap=_LONGEST_RUN))):
+        raise TrainingError(
+            f"{name} has more than {_LONGEST_RUN:,} letters without a space or a mark between "
+            "them, of which byte-level BPE makes no vocabulary in reasonable time; choose "
+            "characters as tokens."
+        )
+
+
+def _has_endless_run(part: str) -> bool:
+    words = (word for word in part.split() if len(word) >= _LONGEST_RUN)  # hardly any text has any
+    return any(map(_RUN.search, words)) or _BLANK.search(part) is not None
+
+
 def _distinct(texts: Sequence[str]) -> set[str]:
-    """All characters, a part of a text at a time: a window beside this must get its turn."""
-    parts = (text[at : at + _PART] for text in texts for at in range(0, len(text), _PART))
+    """All characters."""
     found: set[str] = set()
-    for part in parts:
+    for part in _parts(texts):
         found |= set(part)
     return found
+
+
+def _parts(texts: Sequence[str], overlap: int = 0) -> Iterator[str]:
+    """A part of a text at a time: a window beside this must get its turn."""
+    for text in texts:
+        for at in range(0, len(text), _PART):
+            yield text[at : at + _PART + overlap]
 
 
 def _n_bytes(path: Path) -> int:

@@ -33,9 +33,9 @@ RECIPES = (
             learning_rate=1.2e-3,
             copy_steps=700,
         ),
-        "The first 700 steps hold nothing but a few tokens over and over. With seeds 1 and 2 the "
-        "induction score of a head of layer 1 rose from 0.1 to over 0.6 between steps 250 and 450, "
-        "and stayed high when text followed. All steps took two and a half minutes of one core of "
-        "a server, more where others compute as well.",
+        "The first 700 steps hold nothing but a few tokens over and over. When it was tried with "
+        "seeds 1 and 2, the induction score of a head of layer 1 rose from 0.1 to over 0.6 between "
+        "steps 250 and 450, and stayed near 0.6 when text followed. All steps took one core of a "
+        "server about three minutes of its own time; others that compute make it longer.",
     ),
 )

@@ -138,7 +138,7 @@ class TrainingPage(QWidget):
         for button, is_there, is_possible in (
             (self.resume_button, is_training, run.can_go_on),
             (self.pause_button, is_training, run.phase == "running"),
-            (self.stop_button, is_training, run.process is not None and run.phase != "stopping"),
+            (self.stop_button, is_training, run.can_be_stopped),
             (self.keep_button, is_training, bool(models)),
             (self.open_button, True, bool(models)),
             (self.discard_button, is_training, not run.is_busy),

@@ -110,6 +110,11 @@ class TrainingRun(QObject):
         return self.phase in {"paused", "stopped", "failed"}
 
     @property
+    def can_be_stopped(self) -> bool:
+        """Whether its process is there and does not end anyway."""
+        return self._process is not None and self.phase not in {"stopping", "finished", "failed"}
+
+    @property
     def models(self) -> dict[str, Path]:
         """The models that can be kept or opened, by what they are called."""
         if self.phase == "recorded":

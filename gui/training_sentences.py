@@ -40,7 +40,7 @@ def about_words(run: TrainingRun) -> str:
     parts = [
         run.about.data_title,
         tokens,
-        f"{plan.n_layer} layers × {plan.n_head} heads",
+        f"{_count(plan.n_layer, 'layer')} × {_count(plan.n_head, 'head')}",
         f"width {plan.d_model}",
         f"context {plan.context}",
         f"positions {plan.positions}",
@@ -49,6 +49,10 @@ def about_words(run: TrainingRun) -> str:
         weights,
     ]
     return " · ".join(filter(None, parts))
+
+
+def _count(number: int, name: str) -> str:
+    return f"{number} {name}" if number == 1 else f"{number} {name}s"
 
 
 def _recorded(model: dict[str, Any]) -> list[str]:

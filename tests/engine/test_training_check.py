@@ -51,6 +51,7 @@ def test_files_held_out_by_name_are_counted_whole(tmp_path: Path) -> None:
         (b" \n" * 500, "holds nothing but white space"),
         (b"\xff\xfe" + "Full".encode("utf-16-le"), "is not text in UTF-8"),
         (b"PK\x03\x04\0\0\0" * 300, "is not text: there are zero bytes in it"),
+        (bytes(range(1, 32)) * 300, "is not text: 7,800 of its characters are control"),
         (b"abc", "is too short: 10% of it"),
         (b"To be, or not to be" * 10, "is too short: it has 19 tokens held out to judge by"),
     ],
@@ -62,6 +63,22 @@ def test_an_unusable_file_is_named_in_one_sentence(
     with pytest.raises(TrainingError, match=sentence) as told:
         _check(path)
     assert str(path) in str(told.value)
+
+
+@pytest.mark.parametrize("letter", ["a", "é", "5", "-", " "])
+def test_a_text_without_words_is_for_characters_alone(tmp_path: Path, letter: str) -> None:
+    """Across the parts in which it is looked at, too; a long word of a real text is none."""
+    words = "to be or not to be, " * 14_000
+    path = _file(tmp_path, (words[:250_000] + letter * 30_000 + words).encode())
+    with pytest.raises(TrainingError, match="without a space or a mark") as told:
+        _check(path, BPE)
+    assert "choose characters as tokens" in str(told.value)
+    _check(path)
+    _check(_file(tmp_path, (words[:250_000] + letter * 300 + words).encode()), BPE)
+
+
+def test_a_stray_control_character_is_no_reason_to_refuse_a_text(tmp_path: Path) -> None:
+    _check(_file(tmp_path, (VERSE * 20 + "\x0c\x1a" + VERSE * 20).encode()))
 
 
 def test_what_is_no_file_is_named_in_one_sentence(tmp_path: Path) -> None:
