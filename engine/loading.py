@@ -11,10 +11,10 @@ import torch
 from engine.architectures import Told, build, fill
 from engine.cancelling import Cancelled, never
 from engine.checkpoints import gguf, hf_folder, nanogpt
-from engine.checkpoints.folder import open_checkpoint
+from engine.checkpoints.folder import CONFIG_FILE, open_checkpoint
+from engine.checkpoints.pointed_at import meant, no_model
 from engine.checkpoints.raw import RawCheckpoint
 from engine.config import ModelConfig
-from engine.errors import CheckpointError
 from engine.formats import FLOAT32, FormatChoice
 from engine.model import Transformer
 from engine.reading import ModelInfo
@@ -57,12 +57,16 @@ def _foreign(
     return read_and_build
 
 
-# The first that recognises a path reads it; any other folder may be a damaged one of our own.
+def _is_own(path: Path) -> bool:
+    return (path / CONFIG_FILE).exists()
+
+
+# The first that recognises a path reads it; any other settings may be damaged ones of our own.
 READERS: tuple[Reader, ...] = (
     Reader(gguf.is_gguf, _foreign(gguf.read)),
     Reader(hf_folder.is_hf_folder, _foreign(hf_folder.read)),
     Reader(nanogpt.is_nanogpt, _foreign(nanogpt.read)),
-    Reader(Path.is_dir, _own),
+    Reader(_is_own, _own),
 )
 
 
@@ -74,6 +78,8 @@ def load(
 ) -> Loaded:
     """The model of a folder (this program's own, or Hugging Face's), a GGUF file or a `ckpt.pt`.
 
+    A file of a folder stands for it, and a folder for the one GGUF file in it.
+
     `told` hears how far reading has come, where it takes long enough to ask.
 
     Raises:
@@ -83,15 +89,12 @@ def load(
     """
     try:
         # Links stay: what they lead to in a cache is called by its checksum.
-        path = Path(os.path.abspath(path))  # noqa: PTH100 - `absolute` keeps the dots
+        path = meant(Path(os.path.abspath(path)))  # noqa: PTH100 - `absolute` keeps the dots
         reader = next((each for each in READERS if each.recognises(path)), None)
     except (OSError, ValueError):  # too long for a path, or not allowed in one
         reader = None
     if reader is None:
-        raise CheckpointError(
-            f"{path} is no folder; open one that holds a model's config.json, a GGUF file, or "
-            "nanoGPT's ckpt.pt."
-        )
+        raise no_model(path)
     began = time.perf_counter()
     model, tokenizer, name = reader.read(path, choice, cancelled, told)
     info = ModelInfo(

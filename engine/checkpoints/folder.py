@@ -230,7 +230,9 @@ def _read_config(path: Path) -> dict[str, Any]:
     except ValueError as error:  # not UTF-8, not JSON
         raise CheckpointError(f"{path} is not JSON ({error}).") from error
     if not isinstance(stored, dict) or stored.get("format") != FORMAT:
-        raise CheckpointError(f"{path} was not written by this program: no format {FORMAT!r}.")
+        raise CheckpointError(
+            f"{path} names no family of models (model_type), nor this program's format."
+        )
     if stored.get("version") != VERSION:
         raise CheckpointError(
             f"{path} has version {stored.get('version')!r}; this program reads {VERSION}."

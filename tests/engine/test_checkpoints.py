@@ -152,8 +152,8 @@ def test_a_missing_file_is_named(folder: Path, name: str) -> None:
 
 CONFIG_DAMAGE: dict[str, tuple[str, str]] = {
     "no JSON": ("{", "is not JSON"),
-    "a list": ("[]", "was not written by this program"),
-    "another program's": ('{"architectures": []}', "was not written by this program"),
+    "a list": ("[]", "names no family of models"),
+    "another program's": ('{"architectures": []}', "names no family of models"),
     "a later version": ('{"format": "attention-scope", "version": 99}', "version 99"),
     "no model": ('{"format": "attention-scope", "version": 1}', "no section named 'model'"),
 }

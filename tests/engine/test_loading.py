@@ -15,7 +15,7 @@ from engine.errors import CancelledError, CheckpointError
 from engine.formats import FormatChoice
 from engine.loading import load, use_threads
 from engine.tokenizers import Characters
-from tests.engine.gguf_files import write_llama
+from tests.engine.gguf_files import write_llama, write_llama_parts
 
 
 @pytest.fixture
@@ -70,22 +70,83 @@ def test_a_file_of_a_cache_is_called_by_the_name_that_leads_to_it(tmp_path: Path
 
 
 @pytest.mark.parametrize("name", ["missing", "x" * 5000, "a\0b"], ids=["missing", "long", "NUL"])
-def test_what_is_no_folder_is_said_in_one_sentence(tmp_path: Path, name: str) -> None:
+def test_what_is_not_there_is_said_in_one_sentence(tmp_path: Path, name: str) -> None:
     """It names the path and what would be right."""
-    with pytest.raises(CheckpointError, match="is no folder; open one that holds") as caught:
+    with pytest.raises(CheckpointError, match="does not exist; open a folder that holds") as caught:
         load(tmp_path / name)
     assert name in str(caught.value)
 
 
-def test_a_file_is_no_folder(folder: Path) -> None:
-    """Even one that belongs to a model."""
-    with pytest.raises(CheckpointError, match=r"config\.json is no folder"):
-        load(folder / "config.json")
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors", "tokenizer.json"])
+def test_a_file_of_a_model_s_folder_stands_for_it(folder: Path, name: str) -> None:
+    """It is what one sees there, and drops on the window."""
+    info = load(folder / name).info
+    assert (info.name, info.path) == ("two letters", str(folder))
 
 
-def test_a_folder_without_a_model_says_what_is_missing(tmp_path: Path) -> None:
-    """The first file that should be there."""
-    with pytest.raises(CheckpointError, match=r"config\.json does not exist"):
+def test_the_one_gguf_file_of_a_folder_is_what_it_is_opened_for(tmp_path: Path) -> None:
+    """Also if it is in several parts; of several models, they are named."""
+    parts = write_llama_parts(tmp_path / "big.gguf")
+    assert load(tmp_path).info.path == str(parts[0])
+    for name in "abcd":
+        write_llama(tmp_path / f"{name}.gguf")
+    sentence = r"holds 5 models, a.gguf, b.gguf, big-00001-of-00003.gguf, …; open one of these"
+    with pytest.raises(CheckpointError, match=sentence):
+        load(tmp_path)
+    (tmp_path / "config.json").write_text("{}")  # then it is a folder's model that is meant
+    with pytest.raises(CheckpointError, match="names no family of models"):
+        load(tmp_path)
+
+
+NO_MODELS: dict[str, tuple[dict[str, bytes], str, str]] = {
+    "an empty folder": ({}, "", "holds no model; open a folder that holds"),
+    "a folder of pickles": (
+        {"pytorch_model.bin": b"x"},
+        "",
+        "holds no config.json, and weights in pytorch_model.bin only, a pickle, which may run",
+    ),
+    "a pickle": (
+        {"pytorch_model.bin": b"x"},
+        "pytorch_model.bin",
+        "is no checkpoint of nanoGPT's, and others of this kind are not opened because they may",
+    ),
+    "another file": ({"cat.png": b"\x89PNG"}, "cat.png", "is no model; open a folder that holds"),
+    "weights without settings": (
+        {"a.safetensors": b"x"},
+        "a.safetensors",
+        "is no model; open a folder that holds",
+    ),
+    "the beginning of a download": (
+        {"a.gguf": b""},
+        "a.gguf",
+        "is no GGUF file, which begins with the letters GGUF; it may not have been copied",
+    ),
+}
+
+
+@pytest.mark.parametrize(("files", "name", "sentence"), NO_MODELS.values(), ids=NO_MODELS)
+def test_what_is_no_model_is_said_in_one_sentence(
+    tmp_path: Path, files: dict[str, bytes], name: str, sentence: str
+) -> None:
+    """Which says what it is, as far as that can be told, and what would be right."""
+    for each, content in files.items():
+        (tmp_path / each).write_bytes(content)
+    with pytest.raises(CheckpointError) as caught:
+        load(tmp_path / name)
+    assert str(caught.value).startswith(f"{tmp_path / name} {sentence}")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_folder_that_may_not_be_read_is_not_said_to_be_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is there."""
+
+    def refuse(_folder: Path) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "iterdir", refuse)
+    with pytest.raises(CheckpointError, match="cannot be read: Permission denied"):
         load(tmp_path)
 
 

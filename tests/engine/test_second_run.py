@@ -408,7 +408,7 @@ def test_a_model_that_cannot_be_opened_is_told_and_the_shared_one_still_works(
     scope: Scope, second: SecondRun, tmp_path: Path
 ) -> None:
     reading = scope.edit("bad")
-    with pytest.raises(CheckpointError, match="is no folder"):
+    with pytest.raises(CheckpointError, match="does not exist"):
         second.compare(scope, reading, Wanted(path=tmp_path / "none"))
     assert second.compare(scope, reading, Wanted()) is not None
 

@@ -234,7 +234,7 @@ def test_a_folder_without_a_model_ends_a_snapshot_with_one_sentence(tmp_path: Pa
     done = run("--model", str(tmp_path / "none"), "--snapshot", str(tmp_path / "shot.png"))
     assert done.returncode == 1
     (sentence,) = said(done)
-    assert sentence.startswith(f"{tmp_path / 'none'} is no folder; open one that holds")
+    assert sentence.startswith(f"{tmp_path / 'none'} does not exist; open a folder")
 
 
 @pytest.mark.parametrize(

@@ -385,9 +385,9 @@ def test_a_folder_without_a_model_is_told_and_nothing_is_lost(
     """One sentence; the last comparison stays, dimmed; another choice goes on."""
     panel, before = panel_of(whole), shown(whole)
     whole.wish(Compare({"model": tmp_path / "none", "differs": frozenset({"model"})}))
-    wait_until(lambda: "no folder" in panel.note.text(), "the sentence")
+    wait_until(lambda: "does not exist" in panel.note.text(), "the sentence")
     assert panel.note.isVisible()
-    assert panel.note.text().startswith(f"{tmp_path / 'none'} is no folder; open one ")
+    assert panel.note.text().startswith(f"{tmp_path / 'none'} does not exist; open ")
     assert panel.note.text() in panel.accessibleDescription()
     assert panel.shown is before
     assert all(matrix._is_stale for matrix in panel.matrices)
@@ -395,7 +395,7 @@ def test_a_folder_without_a_model_is_told_and_nothing_is_lost(
     whole.type("!")
     whole.idle()
     assert whole.reading.document.text == f"{TEXT}!"
-    wait_until(lambda: "no folder" in panel.note.text(), "the sentence again")
+    wait_until(lambda: "does not exist" in panel.note.text(), "the sentence again")
     QTest.mouseClick(panel.fields.switches["model"], LEFT)
     shown(whole)
     assert panel.note.isHidden()

@@ -209,7 +209,7 @@ def test_a_folder_without_a_model_gives_one_sentence(early: Desk, tmp_path: Path
     assert early.state.phase == "failed"
     assert [message.level for message in early.told] == ["error"]
     sentence = early.told[0].sentence
-    assert sentence.startswith(f"{tmp_path / 'nothing'} is no folder; open one that holds")
+    assert sentence.startswith(f"{tmp_path / 'nothing'} does not exist; open a folder")
     assert sentence.endswith(".")
     assert early.state.notice == sentence
     assert early.told[0].details == ""
@@ -245,7 +245,7 @@ def test_a_model_that_cannot_be_opened_leaves_the_old_one_running(
     """With a sentence, and with steps as before."""
     desk.settle(OpenModel(tmp_path))
     assert [message.level for message in desk.told] == ["error"]
-    assert "config.json does not exist" in desk.told[0].sentence
+    assert "holds no model; open a folder" in desk.told[0].sentence
     assert (desk.state.phase, desk.reading.info.name) == ("ready", "small")
     desk.settle(Step())
     assert len(desk.reading.document) == 6

@@ -241,7 +241,7 @@ def test_a_failure_is_told_above_the_panels(whole: WholeWindow, tmp_path: Path) 
     bar = whole.window.message_bar
     whole.wish(OpenModel(tmp_path / "<b>none</b>"))
     assert bar.isVisible()
-    assert bar.sentence.startswith(f"{tmp_path}/<b>none</b> is no folder")
+    assert bar.sentence.startswith(f"{tmp_path}/<b>none</b> does not exist")
     whole.wish(EditText("a"))
     assert bar.isVisible()
     whole.wish(EditText("a" * 64), Step())

@@ -1,0 +1,76 @@
+"""From what a user points at to the model that is meant, or to a sentence on why there is none.
+
+People drop the file of the weights where its folder is wanted, or the folder of the one GGUF file.
+"""
+
+from pathlib import Path
+
+from engine.checkpoints.gguf_parts import one_of_each
+from engine.checkpoints.hf_folder import CONFIG_FILE
+from engine.checkpoints.nanogpt import CHECKPOINT_FILE
+from engine.errors import CheckpointError
+
+_GGUF = ".gguf"
+_OF_A_FOLDER = (".safetensors", ".json")
+_PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
+_WHAT = "a folder that holds a model's config.json, a GGUF file, or nanoGPT's ckpt.pt"
+_MOST_NAMED = 3
+
+
+def meant(path: Path) -> Path:
+    """The folder of a file that is a part of one, the GGUF file that is alone in a folder, or it.
+
+    Raises:
+        CheckpointError: a folder holds several GGUF files and no other model.
+        OSError: it cannot be looked into.
+    """
+    if path.is_file():
+        is_part = path.suffix.lower() in _OF_A_FOLDER and (path.parent / CONFIG_FILE).is_file()
+        return path.parent if is_part else path
+    if not path.is_dir() or any((path / name).is_file() for name in (CONFIG_FILE, CHECKPOINT_FILE)):
+        return path
+    names = one_of_each(
+        each.name for each in path.iterdir() if each.suffix.lower() == _GGUF and each.is_file()
+    )
+    if len(names) > 1:
+        more = ", …" if len(names) > _MOST_NAMED else ""
+        raise CheckpointError(
+            f"{path} holds {len(names)} models, {', '.join(names[:_MOST_NAMED])}{more}; open one "
+            "of these files."
+        )
+    return path / names[0] if names else path
+
+
+def no_model(path: Path) -> CheckpointError:
+    """What to raise about a path that no reader recognises."""
+    try:
+        return CheckpointError(f"{path} {_why_not(path)}")
+    except PermissionError as error:
+        return CheckpointError(f"{path} cannot be read: {error.strerror}.")
+    except (OSError, ValueError):  # too long for a path, or not allowed in one
+        return CheckpointError(f"{path} does not exist; open {_WHAT}.")
+
+
+def _why_not(path: Path) -> str:
+    suffix = path.suffix.lower()
+    if path.is_dir():
+        pickled = sorted(each.name for each in path.iterdir() if each.suffix in _PICKLES)
+        if pickled:
+            return (
+                f"holds no {CONFIG_FILE}, and weights in {pickled[0]} only, a pickle, which may "
+                "run programs when it is opened; look for the model as safetensors or GGUF."
+            )
+        return f"holds no model; open {_WHAT}."
+    if not path.exists():
+        return f"does not exist; open {_WHAT}."
+    if path.is_file() and suffix == _GGUF:
+        return (
+            "is no GGUF file, which begins with the letters GGUF; it may not have been copied or "
+            "downloaded whole."
+        )
+    if path.is_file() and suffix in _PICKLES:
+        return (
+            "is no checkpoint of nanoGPT's, and others of this kind are not opened because they "
+            "may run programs; look for the model as safetensors or GGUF."
+        )
+    return f"is no model; open {_WHAT}."
