@@ -4,16 +4,20 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QEvent
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QTabWidget, QWidget
+from PySide6.QtWidgets import QSizePolicy, QStackedWidget, QTabWidget, QWidget
 
 from gui.theme import LIGHT, Theme
 from gui.widgets.fitting_label import font_of, plain_tip
+
+_ASKS = QSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Preferred)
+_ASKS_NOTHING = QSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Ignored)
 
 
 class FittingTabs(QTabWidget):
     """Pages as tabs below them; all go over to shorter names, and then to smaller letters.
 
-    Where even these are too wide, Qt's arrows scroll them.
+    Where even these are too wide, Qt's arrows scroll them. Only the page in front asks for room:
+    the others may not know yet how little they can do with.
     """
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -22,21 +26,34 @@ class FittingTabs(QTabWidget):
         self.setDocumentMode(True)
         self._names: list[tuple[str, str]] = []  # long and short
         self._theme = LIGHT
+        self.currentChanged.connect(self._let_only_one_ask)
 
     def add_page(self, page: QWidget, names: Sequence[str], tip: str) -> None:
         """Put a page behind the others; `names` are what its tab may say, the longest first."""
         self._names.append((names[0], names[-1]))
+        page.setSizePolicy(_ASKS_NOTHING)
         self.setTabToolTip(self.addTab(page, names[0]), plain_tip(tip))
         self._fit()
 
     def replace_page(self, old: QWidget, new: QWidget) -> None:
         """Put a page into the place of another, which is no longer one."""
         at = self.indexOf(old)
+        new.setSizePolicy(old.sizePolicy())
         tip, was_current = self.tabToolTip(at), self.currentWidget() is old
         self.setTabToolTip(self.insertTab(at, new, self.tabText(at)), tip)
         if was_current:
             self.setCurrentWidget(new)
         self.removeTab(at + 1)
+
+    def _let_only_one_ask(self, index: int) -> None:
+        stack = self.findChild(QStackedWidget)
+        for page in (self.widget(at) for at in range(self.count())):
+            if stack is None or page is None:
+                continue
+            is_in_front = page is self.widget(index)
+            if is_in_front:
+                page.resize(stack.size())  # before it is asked what it needs
+            page.setSizePolicy(_ASKS if is_in_front else _ASKS_NOTHING)
 
     def set_theme(self, theme: Theme) -> None:
         """Take on a theme's sizes."""

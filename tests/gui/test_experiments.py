@@ -306,7 +306,7 @@ def test_in_a_low_place_heatmaps_and_figures_have_a_page_each(whole: WholeWindow
     """So that both can be read; in a tall one they stand together."""
     panel, _readings = schemes_of(whole)
     figures, heatmap = panel.pages.button(1), panel.matrices["rotary"]
-    whole.window.resize(1280, 720)
+    whole.window.resize(1280, 640)
     wait_until(figures.isVisible, "the page of figures")
     assert heatmap.isVisible()
     assert panel.plain["rotary"].isVisible()
