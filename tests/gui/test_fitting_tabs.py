@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
+from PySide6.QtCore import QSize
 from PySide6.QtWidgets import QApplication, QTabBar, QWidget
 from pytestqt.qtbot import QtBot
 
@@ -49,6 +50,26 @@ def tabs(qtbot: QtBot) -> FittingTabs:
 def said(bar: QTabBar) -> list[str]:
     """What the tabs are called."""
     return [bar.tabText(at) for at in range(bar.count())]
+
+
+class Tall(QWidget):
+    """A page that would like to be high."""
+
+    def minimumSizeHint(self) -> QSize:
+        """900 pixels."""
+        return QSize(10, 900)
+
+
+def test_only_the_page_in_front_keeps_the_window_high(tabs: FittingTabs) -> None:
+    """A page that is behind, or that takes a place behind, does not."""
+    low = 100  # the tabs, and nothing for a page
+    tabs.add_page(Tall(), ("Tall", "Tall"), "")
+    tabs.replace_page(tabs.widget(1), Tall())
+    assert tabs.minimumSizeHint().height() < low
+    tabs.setCurrentIndex(1)
+    assert tabs.minimumSizeHint().height() >= 900
+    tabs.setCurrentIndex(0)
+    assert tabs.minimumSizeHint().height() < low
 
 
 def test_names_are_as_long_as_the_width_allows(tabs: FittingTabs) -> None:
