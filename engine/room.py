@@ -27,7 +27,7 @@ _FLOAT = 4
 _LONGEST_WHOLE = 1024  # tokens of the longest pass of a sweep that is made in one piece
 _MATRICES = 2**28 + 3 * 2**22  # what the machine is measured with: 16 pieces, and three squares
 _KEPT = 2**25  # the largest piece that an allocator may keep for later: glibc's highest threshold
-_SLACK = 3 * 2**24  # of the allocator, and what torch makes for itself at the first use
+_SLACK = 2**26  # of the allocator, and what torch makes for itself at the first use
 
 Needed = Callable[[ModelConfig, int], int]
 

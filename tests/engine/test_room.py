@@ -13,7 +13,7 @@ CONFIG = ModelConfig(
     vocab_size=100, n_layer=2, n_head=4, n_kv_head=2, d_model=16, max_seq_len=32, mlp="plain"
 )
 MACHINE = 16 * 2048 * 2048 * 4 + 3 * 1024 * 1024 * 4  # its matrices, and three squares
-SLACK = 3 * 2**24
+SLACK = 2**26
 
 
 def test_a_sweep_that_takes_little_takes_what_the_machine_is_measured_with() -> None:
@@ -87,8 +87,8 @@ def test_what_does_not_fit_is_refused_with_the_figures(monkeypatch: pytest.Monke
     check_room(CONFIG, 1000)
     with pytest.raises(
         EngineError,
-        match=r"Timing 1,000,000 tokens needs about 6\.8 GB of memory, and 1\.5 GB are free; "
-        r"213,\d\d\d tokens would fit\.",
+        match=r"Timing 1,000,000 tokens needs about 6\.9 GB of memory, and 1\.5 GB are free; "
+        r"211,\d\d\d tokens would fit\.",
     ):
         check_room(CONFIG, 1_000_000)
 
