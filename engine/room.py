@@ -7,7 +7,8 @@ weights are there already, that is
     the cache     2 · L · G · D for each row that it has room for
     attention     the scores of one block of queries against all keys, as often as they are alive
                   at once (fresh, and masked or softmax's; one more where they are capped or lowered
-                  by ALiBi), the mask, and q, k, v and the mixes of all rows
+                  by ALiBi) and once more, because each block is longer than the one before and
+                  does not fit where that one was; the mask; q, k, v and the mixes of all rows
     the MLP       two rows of d_ff, three where it is gated
     logits        of one block
     the residual  four times
@@ -26,7 +27,7 @@ _FLOAT = 4
 _LONGEST_WHOLE = 1024  # tokens of the longest pass of a sweep that is made in one piece
 _MATRICES = 2**28 + 3 * 2**22  # what the machine is measured with: 16 pieces, and three squares
 _KEPT = 2**25  # the largest piece that an allocator may keep for later: glibc's highest threshold
-_SLACK = 2**25  # of the allocator, and what torch makes for itself at the first use
+_SLACK = 2**26  # of the allocator, and what torch makes for itself at the first use
 
 Needed = Callable[[ModelConfig, int], int]
 
@@ -61,7 +62,7 @@ def _pass_bytes(config: ModelConfig, n_new: int, n_keys: int) -> int:
     """What a pass over new rows that ends at so many keys makes and drops, at its fullest."""
     q_width, kv_width = config.n_head * config.head_dim, config.n_kv_head * config.head_dim
     n_block, is_alibi = min(n_new, QUERY_BLOCK), config.positions == "alibi"
-    n_squares = 2 + bool(config.score_cap) + is_alibi
+    n_squares = 3 + bool(config.score_cap) + is_alibi
     n_mask = 1 + 4 * is_alibi  # truth values; distances in whole numbers of eight bytes, twice
     scores = n_block * n_keys * (n_squares * config.n_head + n_mask)
     heads = n_new * (6 * q_width + 4 * kv_width)  # joined, split, turned; mixes, joined, as rows

@@ -13,7 +13,7 @@ CONFIG = ModelConfig(
     vocab_size=100, n_layer=2, n_head=4, n_kv_head=2, d_model=16, max_seq_len=32, mlp="plain"
 )
 MACHINE = 16 * 2048 * 2048 * 4 + 3 * 1024 * 1024 * 4  # its matrices, and three squares
-SLACK = 2**25
+SLACK = 2**26
 
 
 def test_a_sweep_that_takes_little_takes_what_the_machine_is_measured_with() -> None:
@@ -33,11 +33,11 @@ def test_a_large_cache_is_given_back_before_the_machine_is_measured_again() -> N
 def test_a_long_sweep_by_hand() -> None:
     """100,000 tokens in 2 layers of 2 groups, 4 features wide; a block of 128 against all keys.
 
-    The cache: 2 · 2 · 2 · 4 numbers for 100,001 rows. Scores of 4 heads, twice, and the mask:
-    128 · 100,000 · 9. Of 128 rows q, k, v and mixes, 6 · 16 + 4 · 8; the MLP's, four times as wide
-    as the model, twice; 100 logits; the residual, 4 · 16.
+    The cache: 2 · 2 · 2 · 4 numbers for 100,001 rows. Scores of 4 heads, three times, and the
+    mask: 128 · 100,000 · 13. Of 128 rows q, k, v and mixes, 6 · 16 + 4 · 8; the MLP's, four times
+    as wide as the model, twice; 100 logits; the residual, 4 · 16.
     """
-    numbers = 32 * 100_001 + 128 * 100_000 * 9
+    numbers = 32 * 100_001 + 128 * 100_000 * 13
     numbers += 128 * (6 * 16 + 4 * 8 + 2 * 64 + 100 + 4 * 16)
     assert 4 * numbers > MACHINE
     assert sweep_bytes(CONFIG, 100_000) == 4 * numbers + SLACK
@@ -54,14 +54,14 @@ def test_scores_that_are_capped_or_lowered_lie_there_once_more() -> None:
             "alibi": replace(CONFIG, positions="alibi"),
         }.items()
     }
-    assert grown["plain"] == 4 * (32 + 128 * 9)
+    assert grown["plain"] == 4 * (32 + 128 * 13)
     assert grown["capped"] == grown["plain"] + per_token
     assert grown["alibi"] == grown["plain"] + per_token + 128 * 2 * 8
 
 
 def test_reading_both_ways_by_hand() -> None:
     """20 tokens: two caches of 32 numbers a row, and one pass over them all."""
-    numbers = 2 * 32 * 20 + 20 * 20 * 9 + 20 * (6 * 16 + 4 * 8 + 2 * 64 + 100 + 4 * 16)
+    numbers = 2 * 32 * 20 + 20 * 20 * 13 + 20 * (6 * 16 + 4 * 8 + 2 * 64 + 100 + 4 * 16)
     assert two_ways_bytes(CONFIG, 20) == 4 * numbers + SLACK
 
 
@@ -69,7 +69,7 @@ def test_a_pass_in_one_piece_may_take_more_than_one_in_blocks() -> None:
     """With 32,768 positions, 1,024 tokens are read at once; wide rows count more than scores."""
     wide = replace(CONFIG, max_seq_len=32_768, d_model=4096, head_dim=1024, d_ff=65_536)
     row = 2 * 2 * 2 * 1024
-    numbers = row * (1025 + 1025) + 128 * 1024 * 9 + 128 * 100
+    numbers = row * (1025 + 1025) + 128 * 1024 * 13 + 128 * 100
     numbers += 1024 * (6 * 4 * 1024 + 4 * 2 * 1024 + 2 * 65_536 + 4 * 4096)
     assert sweep_bytes(wide, 1024) == 4 * numbers + SLACK
 
@@ -87,8 +87,8 @@ def test_what_does_not_fit_is_refused_with_the_figures(monkeypatch: pytest.Monke
     check_room(CONFIG, 1000)
     with pytest.raises(
         EngineError,
-        match=r"Timing 1,000,000 tokens needs about 4\.8 GB of memory, and 1\.5 GB are free; "
-        r"3\d\d,\d\d\d tokens would fit\.",
+        match=r"Timing 1,000,000 tokens needs about 6\.9 GB of memory, and 1\.5 GB are free; "
+        r"211,\d\d\d tokens would fit\.",
     ):
         check_room(CONFIG, 1_000_000)
 
