@@ -67,17 +67,19 @@ def by_token(ids_a: Sequence[int], ids_b: Sequence[int]) -> Alignment:
     return _slots(len(ids_a), len(ids_b), common(ids_a, ids_b))
 
 
-def by_span(text_a: str, spans_a: Places, text_b: str, spans_b: Places) -> Alignment:
+def by_span(
+    text_a: str, spans_a: Places, text_b: str, spans_b: Places, n_before: int = 0
+) -> Alignment:
     """For tokens of two vocabularies: those that spell the same characters of a common word.
 
     `spans` [tokens, 2] are where tokens begin and end in their text (`engine.document`). Of tokens
-    that share a character, the first ones pair first; so do those that stand before the text.
+    that share a character, the first ones pair first. The first `n_before` of each stand before
+    its text, and pair with one another.
     """
     there = _same_characters(text_a, text_b)
     waiting: dict[tuple[int, int], list[int]] = {}
     for at, (start, stop) in enumerate(spans_b.tolist()):
         waiting.setdefault((start, stop), []).append(at)
-    n_before = min(_n_before(spans_a), _n_before(spans_b))
     pairs, last = [(at, at) for at in range(n_before)], n_before - 1
     for at, (start, stop) in enumerate(spans_a.tolist()):
         to = there[start:stop]
@@ -89,11 +91,6 @@ def by_span(text_a: str, spans_a: Places, text_b: str, spans_b: Places) -> Align
                 last = other
                 break
     return _slots(len(spans_a), len(spans_b), pairs)
-
-
-def _n_before(spans: Places) -> int:
-    """How many tokens stand before the text's first character and spell none."""
-    return int((spans[:, 1] == 0).sum())
 
 
 def likelier(tokens_a: Sequence[bytes], tokens_b: Sequence[bytes], aligned: Alignment) -> Way:
