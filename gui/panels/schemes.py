@@ -28,7 +28,7 @@ from gui.state import ExperimentChoice
 from gui.tables import scheme_tables
 from gui.theme import LIGHT, Theme
 from gui.view import View
-from gui.widgets.fitting_label import FittingLabel
+from gui.widgets.fitting_label import FittingLabel, font_of
 from gui.widgets.legend_line import LegendLine
 from gui.widgets.lettering import Lettering, quoted
 from gui.widgets.number_field import Number, NumberField, NumberKind
@@ -374,6 +374,8 @@ class SchemesPanel(AskingPanel):
             label.set_look(theme, theme.text_dim, small=True)
         for title in self._titles:
             title.set_look(theme, theme.text, bold=True)
+        for button in (*self.changes.buttons(), *self.pages.buttons(), self.long):
+            button.setFont(font_of(self, theme.font_axis))
         for field in self._fields:
             field.set_theme(theme)
         for name in SCHEMES:

@@ -116,7 +116,13 @@ def test_in_a_small_window_no_tab_in_the_middle_is_out_of_sight(
     try:
         whole.window.resize(1280, 720)
         whole.idle()
-        bar = whole.window.findChild(FittingTabs).tabBar()
+        tabs = whole.window.findChild(FittingTabs)
+        room = tabs.width()
+        for name in ("compare", "schemes", "head"):  # the widest
+            whole.window.go_to_panel(name)
+            whole.idle()
+            assert tabs.width() == room, f"{name} takes the room of its neighbours"
+        bar = tabs.tabBar()
         assert bar.count() == sum(row.place.startswith("center") for row in PANELS)
         assert bar.tabRect(bar.count() - 1).right() < bar.width()
         metrics = bar.fontMetrics()
