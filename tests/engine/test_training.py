@@ -84,10 +84,13 @@ def test_control_c_saves_the_state_and_ends_cleanly(tmp_path: Path) -> None:
         cwd=Path(__file__).parents[2],
         text=True,
     ) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline().startswith("step 1/")
-        process.send_signal(signal.SIGINT)
-        rest = process.stdout.read()
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline().startswith("step 1/")
+            process.send_signal(signal.SIGINT)
+            rest, _ = process.communicate(timeout=60)
+        finally:
+            process.kill()  # or a failure would wait for all its steps
     assert process.returncode == 0
     assert "Stopped and saved" in rest
     assert 1 <= read_facts(folder / "out" / "state.safetensors")["step"] < 100_000
