@@ -6,6 +6,7 @@ here runs at import.
 """
 
 import gc
+import importlib
 import os
 import signal
 import sys
@@ -85,7 +86,10 @@ class App:
 
     def _pieces(self) -> Generator[None, None, None]:
         """Start the engine first, make the panels that will be seen, connect everything."""
-        # All this after the first paint.
+        # All this after the first paint, and no import in one go that takes long.
+        for module in ("numpy", "gui.wishes", "gui.state"):
+            importlib.import_module(module)
+            yield
         from gui.controller import Controller  # noqa: PLC0415
         from gui.state import Store  # noqa: PLC0415
         from gui.wishes import OpenModel  # noqa: PLC0415
@@ -102,9 +106,14 @@ class App:
         yield
         from gui.panels.table import PANELS  # noqa: PLC0415
 
+        for module in ("gui.view", "gui.panels.base"):
+            importlib.import_module(module)
+            yield
         panels = []
         for row in PANELS:
             if row.is_in_front:
+                row.load()
+                yield
                 panels.append(row.make())
                 panels[-1].setParent(self.window)  # goes with it, should it close before the end
                 yield

@@ -33,12 +33,15 @@ class PanelRow:
         """Whether it is seen at first, not behind another's tab; a low tab depends."""
         return not self.place.endswith("tab")
 
-    def make(self) -> "Panel":
-        """Load the panel's module and make the panel."""
+    def load(self) -> "type[Panel]":
+        """Load the panel's module."""
         module = import_module(f"gui.panels.{self.name}")
-        kind = self.name.title().replace("_", "") + "Panel"
-        panel: Panel = getattr(module, kind)()
-        return panel
+        kind: type[Panel] = getattr(module, self.name.title().replace("_", "") + "Panel")
+        return kind
+
+    def make(self) -> "Panel":
+        """Make the panel."""
+        return self.load()()
 
 
 PANELS = (
