@@ -124,6 +124,7 @@ class App:
 
         yield
         models = [(folder.name, folder) for folder in folders]
+        self.window.panel_wanted.connect(self._make_panel)  # by the layout that is brought back
         self.window.furnish(PANELS, panels, COMMANDS, models)
         self.messages.listen(self.window.message_bar.show_message)
         yield
@@ -133,7 +134,6 @@ class App:
         self.window.wished.connect(self.controller.fulfil)
         self.window.command_wanted.connect(self._do)
         self.window.export_wanted.connect(self._export)
-        self.window.panel_wanted.connect(self._make_panel)
         self.store.changed.connect(self._on_change)
         self.window.show_view(resolve(self.store.state))
         self._is_furnished = True

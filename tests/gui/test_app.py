@@ -101,6 +101,24 @@ def test_a_panel_that_is_wanted_before_its_time_is_made_at_once(
         whole.close()
 
 
+@pytest.mark.usefixtures("qapp")
+def test_a_panel_that_was_in_front_at_the_end_does_not_wait_at_the_next_start(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is made with those that are seen, before the first answer."""
+    first = WholeWindow(tmp_path / "scope.ini", model=folder, prompt=PROMPT).start()
+    first.window.go_to_panel("cell")
+    first.close()
+    monkeypatch.setattr("gui.controller._SETTLE_MS", 600_000)
+    second = WholeWindow(tmp_path / "scope.ini", model=folder, prompt=PROMPT)
+    try:
+        wait_until(lambda: second.app._is_furnished, "the panels that are seen")
+        assert second.window.findChild(Panel, "cell") is not None
+        assert second.window.findChild(Panel, "lens") is None
+    finally:
+        second.close()
+
+
 def _drive(whole: WholeWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     editor = whole.editor
     whole.type(" that")
