@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from engine.cancelling import Cancelled
-from engine.errors import CancelledError, EngineError
 from engine.reading import Reading
-from gui.asking import IDLE, Asking
+from gui.asking import IDLE, Asking, attempt
 from gui.state import (
     OpenedCell,
     OpenedCode,
@@ -77,21 +76,11 @@ def _about_residual(state: State, _reading: Reading) -> About | None:
 def _consequence(
     scope: "Scope", reading: Reading, _about: About, void: Cancelled
 ) -> OpenedConsequence:
-    try:
-        return OpenedConsequence(reading, scope.consequence(reading, void))
-    except CancelledError:
-        raise
-    except EngineError as error:  # is shown where the figure would be
-        return OpenedConsequence(reading, None, str(error))
+    return OpenedConsequence(reading, *attempt(lambda: scope.consequence(reading, void)))
 
 
 def _code(scope: "Scope", reading: Reading, _about: About, void: Cancelled) -> OpenedCode:
-    try:
-        return OpenedCode(reading, scope.code(reading, void))
-    except CancelledError:
-        raise
-    except EngineError as error:  # is shown where the lines would be
-        return OpenedCode(reading, None, str(error))
+    return OpenedCode(reading, *attempt(lambda: scope.code(reading, void)))
 
 
 def _intact(scope: "Scope", reading: Reading, _about: About, void: Cancelled) -> OpenedIntact:
@@ -139,12 +128,8 @@ class Asides:
         self._open(question)
         forget = question.forget
         if forget is not None and was_wanted and not wish.wanted:
-            self._asking.ask_aside(
-                "forget",
-                lambda scope, _void: forget(scope),
-                lambda _: self._asking.settle(),
-                frozenset({question.kind}),
-            )
+            replaced = frozenset({question.kind})
+            self._asking.forget(lambda scope, _void: forget(scope), replaced)
 
     def open(self) -> None:
         """Ask what is wanted now, unless the answer is there or on its way."""

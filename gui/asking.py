@@ -2,9 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
+
+from engine.errors import CancelledError, EngineError
 
 # Kinds of jobs that give way to every other question.
 IDLE = frozenset({"check", "effects", "windows"})
+
+_Answer = TypeVar("_Answer")
 
 
 @dataclass(frozen=True)
@@ -15,3 +20,21 @@ class Asking:
     awaits: Callable[[int], bool]  # whether that job's answer may still come
     awaits_more_than: Callable[[frozenset[str]], bool]  # whether other kinds are to be done first
     settle: Callable[[], None]  # what comes when nothing else is to be done
+
+    def forget(self, work: Callable[..., object], replaced: frozenset[str]) -> None:
+        """Let the engine give back what was kept for answers that nobody looks at any more."""
+        self.ask_aside("forget", work, lambda _: self.settle(), replaced)
+
+
+def attempt(work: Callable[[], _Answer]) -> tuple[_Answer | None, str]:
+    """What some work gives; or None, and why, which is shown where the answer would be.
+
+    Raises:
+        CancelledError: the work was given up.
+    """
+    try:
+        return work(), ""
+    except CancelledError:
+        raise
+    except EngineError as error:
+        return None, str(error)

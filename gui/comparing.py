@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 from engine.cancelling import Cancelled
 from engine.comparison import Wanted
 from engine.conditions import Conditions
-from engine.errors import CancelledError, ConfigError, EngineError
+from engine.errors import ConfigError
 from engine.reading import Reading
-from gui.asking import IDLE, Asking
+from gui.asking import IDLE, Asking, attempt
 from gui.messages import Messages
 from gui.state import OpenedComparison, Store
 
@@ -34,8 +34,7 @@ class Comparing:
         if wanted:
             self.open()
         elif was_wanted:
-            settle, replaced = self._asking.settle, IDLE | {KIND}
-            self._asking.ask_aside("forget", self._forget, lambda _: settle(), replaced)
+            self._asking.forget(self._forget, IDLE | {KIND})
 
     def change(self, changes: dict[str, Any]) -> None:
         """Take up another choice of what differs."""
@@ -81,13 +80,9 @@ class Comparing:
 
         if self._second is None:
             self._second = SecondRun()
-        try:
-            comparison = self._second.compare(scope, reading, wanted, void)
-        except CancelledError:
-            raise
-        except EngineError as error:  # is shown where the comparison would be
-            return OpenedComparison(reading, wanted, None, str(error))
-        return OpenedComparison(reading, wanted, comparison)
+        second = self._second
+        comparison = attempt(lambda: second.compare(scope, reading, wanted, void))
+        return OpenedComparison(reading, wanted, *comparison)
 
     def _forget(self, _scope: "Scope", _void: Cancelled) -> None:
         if self._second is not None:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import resources
 from engine.cancelling import Cancelled
-from engine.errors import CancelledError, EngineError
-from gui.asking import IDLE, Asking
+from engine.experiments import LeakTrials, SchemeReadings
+from gui.asking import IDLE, Asking, attempt
 from gui.state import ExperimentChoice, OpenedLeak, OpenedSchemes, Store
 
 if TYPE_CHECKING:
@@ -86,22 +86,17 @@ class Experimenting:
     # On the engine's thread
 
     def _leak(self, text: str, void: Cancelled) -> OpenedLeak:
-        try:
-            return OpenedLeak(text, self._open_models(LEAK, LEAK_MODELS).leak(text, void))
-        except CancelledError:
-            raise
-        except EngineError as error:  # is shown where the experiment would be
-            return OpenedLeak(text, None, str(error))
+        def work() -> LeakTrials:
+            return self._open_models(LEAK, LEAK_MODELS).leak(text, void)
+
+        return OpenedLeak(text, *attempt(work))
 
     def _schemes(self, text: str, choice: ExperimentChoice, void: Cancelled) -> OpenedSchemes:
-        try:
+        def work() -> SchemeReadings:
             models = self._open_models(SCHEMES, SCHEME_MODELS)
-            readings = models.schemes(text, choice.change, choice.layer, choice.head, void)
-        except CancelledError:
-            raise
-        except EngineError as error:
-            return OpenedSchemes(text, choice, None, str(error))
-        return OpenedSchemes(text, choice, readings)
+            return models.schemes(text, choice.change, choice.layer, choice.head, void)
+
+        return OpenedSchemes(text, choice, *attempt(work))
 
     def _open_models(self, kind: str, names: tuple[str, ...]) -> "SmallModels":
         from engine.small_models import SmallModels  # noqa: PLC0415 - torch, here only

@@ -8,9 +8,9 @@ from PySide6.QtCore import QObject, Signal
 
 import resources
 from engine.cancelling import Cancelled
-from engine.errors import CancelledError, ConfigError, EngineError
+from engine.errors import CancelledError, ConfigError
 from engine.reading import Reading
-from gui.asking import IDLE, Asking
+from gui.asking import IDLE, Asking, attempt
 from gui.messages import Messages
 from gui.prepared import SENTENCE
 from gui.state import Store
@@ -47,8 +47,7 @@ class Windowing(QObject):
         if wanted:
             self.open()
         elif was_wanted:
-            settle, replaced = self._asking.settle, IDLE | {KIND}
-            self._asking.ask_aside("forget", self._forget, lambda _: settle(), replaced)
+            self._asking.forget(self._forget, IDLE | {KIND})
 
     def choose(self, changes: dict[str, Any]) -> None:
         """Take up another page or other numbers."""
@@ -86,12 +85,8 @@ class Windowing(QObject):
         self._store.update(windows=replace(windows, progress=None))
 
         def work(scope: "Scope", void: Cancelled) -> Answer:
-            try:
-                return self._work(scope, asked, reading, void)
-            except CancelledError:
-                raise
-            except EngineError as error:  # is shown where the answer would be
-                return Answer(asked, reading, obstacle=str(error))
+            answer, obstacle = attempt(lambda: self._work(scope, asked, reading, void))
+            return answer or Answer(asked, reading, obstacle=obstacle)
 
         number = self._asking.ask_aside(KIND, work, self._show, IDLE | {KIND})
         self._asked = number, asked
