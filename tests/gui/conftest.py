@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from PySide6.QtWidgets import QWidget
+from pytestqt.qtbot import QtBot
 
 LETTERS = "\n !,.?abcdefghijklmnopqrstuvwxyzT"
 LIMIT = 64
@@ -32,3 +34,11 @@ def make_model(
 def small_model(make_model: Callable[..., Path]) -> Path:
     """A model of 2 layers × 4 heads that sees 64 characters."""
     return make_model("small")
+
+
+@pytest.fixture
+def window(qtbot: QtBot) -> QWidget:
+    """What holds a panel, as a dock does; a panel alone would ask the platform for a least size."""
+    widget = QWidget()
+    qtbot.addWidget(widget)
+    return widget

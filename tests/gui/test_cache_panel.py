@@ -24,14 +24,6 @@ from tests.gui.tiny_scope import BYTES_PER_TOKEN, house, picture, tiny_scope, vi
 
 
 @pytest.fixture
-def window(qtbot: QtBot) -> QWidget:
-    """What the panel sits in; a panel alone would ask the platform for a least size."""
-    widget = QWidget()
-    qtbot.addWidget(widget)
-    return widget
-
-
-@pytest.fixture
 def panel(window: QWidget) -> CachePanel:
     """A shown panel, wide enough for the whole wording of its lines."""
     widget = CachePanel()

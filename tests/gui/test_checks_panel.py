@@ -17,14 +17,6 @@ from tests.gui.tiny_scope import house, picture, tiny_scope, view_of
 
 
 @pytest.fixture
-def window(qtbot: QtBot) -> QWidget:
-    """What the panel sits in; a panel alone would ask the platform for a least size."""
-    widget = QWidget()
-    qtbot.addWidget(widget)
-    return widget
-
-
-@pytest.fixture
 def panel(window: QWidget) -> ChecksPanel:
     """A shown panel in its usual place, low and narrow."""
     widget = ChecksPanel()

@@ -53,14 +53,6 @@ def make_scope(tiny: Callable[..., Any]) -> Callable[..., Scope]:
 
 
 @pytest.fixture
-def window(qtbot: QtBot) -> QWidget:
-    """What holds the panel, as a dock does."""
-    widget = QWidget()
-    qtbot.addWidget(widget)
-    return widget
-
-
-@pytest.fixture
 def panel(window: QWidget) -> CodePanel:
     """A shown panel."""
     widget = CodePanel()

@@ -509,14 +509,6 @@ def test_page_down_steps_from_bs_prompt_too(whole: WholeWindow) -> None:
 
 
 @pytest.fixture
-def window(qtbot: QtBot) -> QWidget:
-    """What holds the panel, as the window does."""
-    widget = QWidget()
-    qtbot.addWidget(widget)
-    return widget
-
-
-@pytest.fixture
 def panel(window: QWidget) -> ComparePanel:
     """A shown panel, with room for everything."""
     widget = ComparePanel()

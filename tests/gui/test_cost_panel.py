@@ -48,14 +48,6 @@ DECODE = Worked(n_new=1, start=500, multiply_adds=7_000_000, n_bytes=28_000_000,
 
 
 @pytest.fixture
-def window(qtbot: QtBot) -> QWidget:
-    """What the panel sits in."""
-    widget = QWidget()
-    qtbot.addWidget(widget)
-    return widget
-
-
-@pytest.fixture
 def panel(window: QWidget) -> CostPanel:
     """A shown panel in a window that leaves it room."""
     widget = CostPanel()

@@ -22,14 +22,6 @@ SERIES = (Series("train", "text", "line"), Series("held out", "bad", "dots"))
 
 
 @pytest.fixture
-def window(qtbot: QtBot) -> QWidget:
-    """What the chart sits in."""
-    widget = QWidget()
-    qtbot.addWidget(widget)
-    return widget
-
-
-@pytest.fixture
 def chart(qtbot: QtBot, window: QWidget) -> CurveChart:
     """A shown chart whose curves can be drawn."""
     graphs.start_import()

@@ -20,14 +20,6 @@ from tests.gui.tiny_scope import BYTES_PER_TOKEN, house, tiny_scope, view_of
 
 
 @pytest.fixture
-def window(qtbot: QtBot) -> QWidget:
-    """What the panel sits in."""
-    widget = QWidget()
-    qtbot.addWidget(widget)
-    return widget
-
-
-@pytest.fixture
 def panel(window: QWidget) -> DesignsPanel:
     """A shown panel in a window that leaves it room."""
     widget = DesignsPanel()

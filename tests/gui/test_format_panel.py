@@ -253,14 +253,6 @@ def test_in_float32_there_is_nothing_to_compare(whole: WholeWindow) -> None:
 
 
 @pytest.fixture
-def window(qtbot: QtBot) -> QWidget:
-    """What holds the panel, as a dock does."""
-    widget = QWidget()
-    qtbot.addWidget(widget)
-    return widget
-
-
-@pytest.fixture
 def panel(window: QWidget) -> FormatPanel:
     """Shown in a window."""
     widget = FormatPanel()

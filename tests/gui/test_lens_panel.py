@@ -64,14 +64,6 @@ def scope(make_scope: Callable[..., Scope]) -> Scope:
 
 
 @pytest.fixture
-def window(qtbot: QtBot) -> QWidget:
-    """What holds the panel, as a dock does."""
-    widget = QWidget()
-    qtbot.addWidget(widget)
-    return widget
-
-
-@pytest.fixture
 def panel(window: QWidget) -> LensPanel:
     """A shown panel, wide enough for all of TEXT."""
     widget = LensPanel()

@@ -33,14 +33,6 @@ def scope() -> Scope:
 
 
 @pytest.fixture
-def window(qtbot: QtBot) -> QWidget:
-    """What holds the panel, as a dock does."""
-    widget = QWidget()
-    qtbot.addWidget(widget)
-    return widget
-
-
-@pytest.fixture
 def panel(window: QWidget) -> LossPanel:
     """A shown panel as a column of a window."""
     widget = LossPanel()

@@ -28,14 +28,6 @@ def heard() -> list[Message]:
 
 
 @pytest.fixture
-def window(qtbot: QtBot) -> QWidget:
-    """What the bar stands in."""
-    widget = QWidget()
-    qtbot.addWidget(widget)
-    return widget
-
-
-@pytest.fixture
 def bar(window: QWidget) -> MessageBar:
     """A message bar at the top of a window."""
     bar = MessageBar()

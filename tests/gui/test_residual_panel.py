@@ -73,14 +73,6 @@ def scope(make_scope: Callable[..., Scope]) -> Scope:
 
 
 @pytest.fixture
-def window(qtbot: QtBot) -> QWidget:
-    """What holds the panel, as a dock does."""
-    widget = QWidget()
-    qtbot.addWidget(widget)
-    return widget
-
-
-@pytest.fixture
 def panel(window: QWidget) -> ResidualPanel:
     """A shown panel with room for both kinds of bars."""
     widget = ResidualPanel()

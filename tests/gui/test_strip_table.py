@@ -6,7 +6,6 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QColor, QHelpEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QToolTip, QWidget
-from pytestqt.qtbot import QtBot
 
 from engine.conditions import Conditions
 from gui.theme import LIGHT, THEMES, Theme, lookup_table
@@ -34,14 +33,6 @@ def strips(theme: str = "loss") -> list[Strip]:
         Strip(("a long heading for the first row", "first"), FILL, TEXTS, "weights"),
         Strip(("second",), FILL, TEXTS, theme, HELD, sight),  # type: ignore[arg-type]
     ]
-
-
-@pytest.fixture
-def window(qtbot: QtBot) -> QWidget:
-    """What holds the table."""
-    widget = QWidget()
-    qtbot.addWidget(widget)
-    return widget
 
 
 @pytest.fixture

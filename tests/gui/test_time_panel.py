@@ -20,14 +20,6 @@ LEFT = Qt.MouseButton.LeftButton
 
 
 @pytest.fixture
-def window(qtbot: QtBot) -> QWidget:
-    """What the panel sits in; a panel alone would ask the platform for a least size."""
-    widget = QWidget()
-    qtbot.addWidget(widget)
-    return widget
-
-
-@pytest.fixture
 def panel(window: QWidget) -> TimePanel:
     """A shown panel as the strip that it is."""
     widget = TimePanel()

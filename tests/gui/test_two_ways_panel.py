@@ -28,14 +28,6 @@ STEPS = (  # with / without: 1 / 6 rows, 2 / 12 k multiply-adds, 10 / 30 ms; the
 
 
 @pytest.fixture
-def window(qtbot: QtBot) -> QWidget:
-    """What the panel sits in."""
-    widget = QWidget()
-    qtbot.addWidget(widget)
-    return widget
-
-
-@pytest.fixture
 def panel(window: QWidget) -> TwoWaysPanel:
     """A shown panel in a window that leaves it room."""
     widget = TwoWaysPanel()

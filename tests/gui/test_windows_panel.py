@@ -11,7 +11,6 @@ import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QWidget
-from pytestqt.qtbot import QtBot
 
 import engine.scope
 import resources
@@ -59,14 +58,6 @@ def named_scope(text: str = TEXT) -> Scope:
 def scope() -> Scope:
     """A small model on TEXT."""
     return named_scope()
-
-
-@pytest.fixture
-def window(qtbot: QtBot) -> QWidget:
-    """What holds the panel, as a dock does."""
-    widget = QWidget()
-    qtbot.addWidget(widget)
-    return widget
 
 
 @pytest.fixture
