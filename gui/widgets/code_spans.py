@@ -5,6 +5,7 @@ import keyword
 import tokenize
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal, NamedTuple
 
 PartKind = Literal["title", "code", "shapes", "note", "sentence"]
@@ -33,6 +34,16 @@ class Part:
     text: str
     leads: tuple[Hashable | None, ...] = ()
 
+    @property
+    def n_lines(self) -> int:
+        """How many it has."""
+        return self.text.count("\n") + 1
+
+    @property
+    def line_leads(self) -> tuple[Hashable | None, ...]:
+        """What each line leads to."""
+        return (*self.leads, *(None,) * self.n_lines)[: self.n_lines]
+
 
 class Span(NamedTuple):
     """Letters from `start` to before `stop`."""
@@ -42,8 +53,16 @@ class Span(NamedTuple):
     kind: Kind
 
 
-def spans(code: str) -> Iterator[Span]:
-    """The letters of whole statements that are more than plain, in order, by Python's tokenizer."""
+@cache
+def spans(code: str) -> tuple[Span, ...]:
+    """The letters of whole statements that are more than plain, in order, by Python's tokenizer.
+
+    Kept, for there are no more texts of code than the engine has functions to be shown.
+    """
+    return tuple(_spans(code))
+
+
+def _spans(code: str) -> Iterator[Span]:
     starts = [0]  # of the lines
     for line in code.splitlines(keepends=True):
         starts.append(starts[-1] + len(line))

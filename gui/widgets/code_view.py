@@ -1,8 +1,18 @@
 """Code that can be read, selected and copied, with what is said of it between its lines."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 
-from PySide6.QtCore import QEvent, QMimeData, QPoint, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import (
+    QEvent,
+    QMimeData,
+    QPoint,
+    QPointF,
+    QRectF,
+    QSignalBlocker,
+    QSize,
+    Qt,
+    Signal,
+)
 from PySide6.QtGui import (
     QColor,
     QFocusEvent,
@@ -12,6 +22,8 @@ from PySide6.QtGui import (
     QKeyEvent,
     QKeySequence,
     QMouseEvent,
+    QPainter,
+    QPaintEvent,
     QPalette,
     QTextBlockFormat,
     QTextCharFormat,
@@ -25,7 +37,11 @@ from gui.widgets.code_spans import Kind, Part, PartKind, spans
 
 _STEP_KEYS = (Qt.Key.Key_PageUp, Qt.Key.Key_PageDown)  # a clicker's
 _ENTER = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
+_TO_END = QTextCursor.MoveOperation.EndOfBlock
+_STALE = 0.45
 _HANG = 2  # letters by which what continues a line stands in
+
+_Run = tuple[str, QTextCharFormat]
 
 
 class CodeView(QTextEdit):
@@ -85,8 +101,13 @@ class CodeView(QTextEdit):
 
     def show_parts(self, parts: Sequence[Part], *, stale: bool = False) -> None:
         """Show these, dimmed if they wait for a newer answer."""
-        if (tuple(parts), stale) != (self._parts, self._is_stale):
-            self._parts, self._is_stale = tuple(parts), stale
+        if stale != self._is_stale:
+            self._is_stale = stale
+            self.viewport().update()
+        before, self._parts = self._parts, tuple(parts)
+        if _frame(before) == _frame(self._parts):
+            self._write_changes(before)
+        else:
             self._write()
 
     def parts(self) -> tuple[Part, ...]:
@@ -108,43 +129,72 @@ class CodeView(QTextEdit):
         bar, old = self.verticalScrollBar(), self.textCursor()
         scroll, anchor, position = bar.value(), old.anchor(), old.position()
         before = self.toPlainText()
-        self.clear()
-        self._leads = []
-        cursor = QTextCursor(self.document())
-        for at, part in enumerate(self._parts):
-            self._write_part(cursor, part, is_first=at == 0)
+        with QSignalBlocker(self):  # the caret moves with every letter
+            self.clear()
+            cursor = QTextCursor(self.document())
+            cursor.beginEditBlock()  # one layout, in the end
+            for part in self._parts:
+                for at, letters in enumerate(self._lines(part)):
+                    if at or part is not self._parts[0]:
+                        cursor.insertBlock()
+                    self._put(cursor, part, at, letters)
+            cursor.endEditBlock()
         kept = self.textCursor()
         is_same = before == self.toPlainText()
         kept.setPosition(anchor if is_same else 0)
         kept.setPosition(position if is_same else 0, QTextCursor.MoveMode.KeepAnchor)
         self.setTextCursor(kept)
         bar.setValue(scroll)
+        self._lead_lines()
+
+    def _write_changes(self, before: tuple[Part, ...]) -> None:
+        """Write those parts anew that say something else, each in the lines that it has."""
+        scroll = self.verticalScrollBar().value()
+        cursor = QTextCursor(self.document())
+        first = 0
+        with QSignalBlocker(self):
+            cursor.beginEditBlock()
+            for old, part in zip(before, self._parts, strict=True):
+                if old.text != part.text:
+                    for at, letters in enumerate(self._lines(part)):
+                        block = self.document().findBlockByNumber(first + at)
+                        cursor.setPosition(block.position())
+                        cursor.movePosition(_TO_END, QTextCursor.MoveMode.KeepAnchor)
+                        self._put(cursor, part, at, letters)
+                first += part.n_lines
+            cursor.endEditBlock()
+        self.verticalScrollBar().setValue(scroll)
+        self._lead_lines()
+
+    def _put(self, cursor: QTextCursor, part: Part, at: int, letters: list[_Run]) -> None:
+        """Write one of a part's lines in place of what is selected."""
+        line = "".join(text for text, _look in letters)
+        has_room_above = at == 0 and part is not self._parts[0]
+        cursor.setBlockFormat(self._block(part.kind, line, has_room_above=has_room_above))
+        for text, look in letters:
+            cursor.insertText(text, look)
+
+    def _lead_lines(self) -> None:
+        self._leads = [lead for part in self._parts for lead in part.line_leads]
         self._light()
 
-    def _write_part(self, cursor: QTextCursor, part: Part, *, is_first: bool) -> None:
-        text = part.text
-        kinds = list(spans(text)) if part.kind == "code" else []
+    def _lines(self, part: Part) -> Iterator[list[_Run]]:
+        """The letters of each line, in pieces that look the same."""
+        kinds = spans(part.text) if part.kind == "code" else ()
+        plain = self._letters(part.kind)
         start = 0
-        for at, line in enumerate(text.split("\n")):
-            block = self._block(part.kind, line, is_first_line=at == 0, is_first=is_first)
-            self._leads.append(part.leads[at] if at < len(part.leads) else None)
-            if is_first and at == 0:
-                cursor.setBlockFormat(block)
-            else:
-                cursor.insertBlock(block)
-            here = 0
+        for line in part.text.split("\n"):
+            here, pieces = 0, []
             for span in kinds:
                 first, last = span.start - start, span.stop - start
                 if here <= first < last <= len(line):
-                    cursor.insertText(line[here:first], self._letters(part.kind))
-                    cursor.insertText(line[first:last], self._letters(part.kind, span.kind))
+                    pieces.append((line[here:first], plain))
+                    pieces.append((line[first:last], self._letters(part.kind, span.kind)))
                     here = last
-            cursor.insertText(line[here:], self._letters(part.kind))
+            yield [*pieces, (line[here:], plain)]
             start += len(line) + 1
 
-    def _block(
-        self, kind: PartKind, line: str, *, is_first_line: bool, is_first: bool
-    ) -> QTextBlockFormat:
+    def _block(self, kind: PartKind, line: str, *, has_room_above: bool) -> QTextBlockFormat:
         """Where a line begins, where it goes on if it is long, and its distance to the one above.
 
         Its own leading spaces stay letters, so that what is copied is the code.
@@ -158,7 +208,7 @@ class CodeView(QTextEdit):
         if kind == "sentence":
             block.setAlignment(Qt.AlignmentFlag.AlignHCenter)
         above = {"title": 3 * unit, "note": 2 * unit, "code": 1.5 * unit}.get(kind, 0)
-        if is_first_line and not is_first:
+        if has_room_above:
             block.setTopMargin(above)
         return block
 
@@ -179,8 +229,17 @@ class CodeView(QTextEdit):
         colour = colours.get(span, theme.text) if span else theme.text
         if kind in {"note", "sentence"}:
             colour = theme.text_dim
-        letters.setForeground(QColor(theme.text_dim if self._is_stale else colour))
+        letters.setForeground(QColor(colour))
         return letters
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Draw the text, and a veil over one that waits."""
+        super().paintEvent(event)
+        if self._is_stale:
+            veil = QColor(self._theme.surface)
+            veil.setAlphaF(1 - _STALE)
+            with QPainter(self.viewport()) as painter:
+                painter.fillRect(event.rect(), veil)
 
     # Keys
 
@@ -274,9 +333,7 @@ class CodeView(QTextEdit):
         lit = []
         for line in sorted(self._lit_lines()):
             cursor = QTextCursor(self.document().findBlockByNumber(line))
-            cursor.movePosition(
-                QTextCursor.MoveOperation.EndOfBlock, QTextCursor.MoveMode.KeepAnchor
-            )
+            cursor.movePosition(_TO_END, QTextCursor.MoveMode.KeepAnchor)
             selection = QTextEdit.ExtraSelection()
             selection.cursor = cursor
             selection.format.setBackground(ground)
@@ -310,3 +367,8 @@ class CodeView(QTextEdit):
         data = QMimeData()
         data.setText(self.textCursor().selection().toPlainText())  # no-break spaces as spaces
         return data
+
+
+def _frame(parts: tuple[Part, ...]) -> list[tuple[PartKind, int]]:
+    """What texts have in common whose lines stand in the same places."""
+    return [(part.kind, part.n_lines) for part in parts]

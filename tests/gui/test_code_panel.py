@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QColor, QGuiApplication, QTextCursor
+from PySide6.QtGui import QColor, QGuiApplication, QTextBlock, QTextCursor
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
@@ -285,6 +285,42 @@ def test_the_caret_goes_through_the_lines_and_nothing_can_be_typed(
     assert panel.view.textCursor().block().text() == of(panel, "code")[0]
     QTest.keyClicks(panel.view, "x")
     assert panel.view.toPlainText() == before
+
+
+def test_another_row_writes_only_what_it_says_otherwise(
+    panel: CodePanel, make_scope: Callable[..., Scope]
+) -> None:
+    """Every line as if all were written anew, and a selection of code stays."""
+    scope = make_scope()
+    show(panel, scope, Look(0, 1, 3))
+    cursor = panel.view.textCursor()
+    at = panel.view.toPlainText().index("self.qkv(x)")
+    cursor.setPosition(at)
+    cursor.setPosition(at + len("self.qkv(x)"), QTextCursor.MoveMode.KeepAnchor)
+    panel.view.setTextCursor(cursor)
+    show(panel, scope, Look(1, 2, 11))
+    assert panel.view.textCursor().selectedText() == "self.qkv(x)"
+    lines = [pieces(line) for line in blocks(panel)]
+    looks = [line.blockFormat() for line in blocks(panel)]
+    panel.view.set_theme(THEMES["light"])  # which writes all of it
+    assert lines == [pieces(line) for line in blocks(panel)]
+    assert looks == [line.blockFormat() for line in blocks(panel)]
+
+
+def blocks(panel: CodePanel) -> list[QTextBlock]:
+    """All lines, from top to bottom."""
+    document = panel.view.document()
+    return [document.findBlockByNumber(at) for at in range(document.blockCount())]
+
+
+def pieces(block: QTextBlock) -> list[tuple[str, str, bool]]:
+    """The letters of a line with their colour and weight."""
+    found = []
+    for place in block:
+        letters = place.fragment().charFormat()
+        look = letters.foreground().color().name(), letters.font().bold()
+        found.append((place.fragment().text(), *look))
+    return found
 
 
 def test_digits_of_the_difference_can_be_copied_one_by_one(
