@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from engine.conditions import Conditions
 from engine.config import QUERY_BLOCK, ModelConfig
 from engine.kv_cache import KVCache, Places
-from engine.layers import make_qk_norm
+from engine.layers import Linear, make_qk_norm
 from engine.positions import rotate
 
 
@@ -161,7 +161,7 @@ class Attention(nn.Module):
         self.qkv = nn.Linear(
             config.d_model, sum(self.heads) * config.head_dim, bias=config.qkv_bias
         )
-        self.output = nn.Linear(
+        self.output = Linear(
             config.n_head * config.head_dim, config.d_model, bias=config.attention_output_bias
         )
 

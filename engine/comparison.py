@@ -151,7 +151,7 @@ class Comparison:
         largest = np.fmax(prob_a, prob_b)
         order = np.argsort(-largest, kind="stable")
         return NextTokens(
-            tuple(tokens[at] for at in order),
+            tuple(tokens[order].tolist()),
             ids_a[order],
             ids_b[order],
             prob_a[order],
@@ -218,7 +218,7 @@ def _names(reading: Reading) -> tuple[bytes, ...]:
 @lru_cache(maxsize=2)
 def _both_vocabularies(
     names_a: Sequence[bytes], names_b: Sequence[bytes]
-) -> tuple[Places, Places, tuple[bytes, ...]]:
+) -> tuple[Places, Places, NDArray[np.object_]]:
     """The tokens of two vocabularies together [N]: ids in each, and their bytes.
 
     Tokens are the same if their bytes are. A token without bytes, or whose bytes an earlier one
@@ -226,7 +226,7 @@ def _both_vocabularies(
     """
     if names_a == names_b:
         ids = np.arange(len(names_a))
-        return ids, ids, tuple(names_a)
+        return ids, ids, np.array(names_a, np.object_)
     first: dict[bytes, int] = {}
     for at, name in enumerate(names_b):
         if name:
@@ -236,4 +236,5 @@ def _both_vocabularies(
     alone = [at for at in range(len(names_b)) if at not in taken]
     ids_a = np.array([*range(len(names_a)), *[ABSENT] * len(alone)], np.int64)
     ids_b = np.array([*partner, *alone], np.int64)
-    return ids_a, ids_b, (*names_a, *(names_b[at] for at in alone))
+    tokens = (*names_a, *(names_b[at] for at in alone))
+    return ids_a, ids_b, np.array(tokens, np.object_)

@@ -1,7 +1,8 @@
 """The KV cache: keys and values of every position so far, for all layers, in two tensors."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from copy import copy
+from typing import NamedTuple, Self
 
 import torch
 from torch import Tensor
@@ -52,6 +53,16 @@ class KVCache:
         self.v = torch.empty(shape, dtype=dtype, device=device)
         self._mixes: dict[tuple[int, int], Tensor] = {}  # [rows, D] of a layer's head
         self.length = 0
+
+    def copy(self) -> Self:
+        """Another cache with the same rows, which goes its own way from here."""
+        other = copy(self)
+        other.k, other.v = torch.empty_like(self.k), torch.empty_like(self.v)
+        for rows, known in ((other.k, self.k), (other.v, self.v)):
+            rows[:, :, : self.length] = known[:, :, : self.length]
+        mixes = {at: rows.clone() for at, rows in self._mixes.items()}
+        other._mixes = mixes  # noqa: SLF001
+        return other
 
     @property
     def capacity(self) -> int:

@@ -66,7 +66,14 @@ class TokenEmbedding(Embedding):
 
 
 class Linear(nn.Linear):
-    """A matrix whose rows can be asked for, as those of `engine.matrices` can."""
+    """A matrix whose rows, and the product without its bias, can be asked for.
+
+    Those of `engine.matrices` can do the same.
+    """
+
+    def product(self, x: Tensor) -> Tensor:
+        """[..., K] → [..., N], without the bias."""
+        return F.linear(x, self.weight)
 
     def rows(self, which: Tensor | int) -> Tensor:
         """Some rows of the weights [..., K]."""

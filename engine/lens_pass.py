@@ -1,125 +1,160 @@
-"""Reads the logit lens while a pass runs: a recorder that keeps answers, never residuals."""
+"""Reads the logit lens, position by position in any order, from what the pass recorded."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from engine.cancelling import Cancelled, never
 from engine.conditions import Conditions
-from engine.errors import CancelledError
-from engine.kv_cache import KVCache
 from engine.lens import Lens
+from engine.logit_rows import ranks, top
 from engine.model import Transformer
-from engine.recorded_heads import head_mixes
-from engine.recorder import frozen
+from engine.patience import give_up_if
+from engine.recorded_rows import RecordedRows
 from engine.session import Session
 
-# Rows of logits worked out together: a whole text's would be T · V numbers at each depth.
+# Logits worked out between two looks at whether that is enough: a moment's work, 50 MB.
+_NUMBERS = 12 << 20
+# Rows of logits worked out together: the weights are read once for them.
 _ROWS = 64
 
-
-class LensRecorder:
-    """Owns the answers of one pass [L+1, T]; `lens` closes it."""
-
-    def __init__(
-        self,
-        model: Transformer,
-        target: Tensor,
-        shown: Tensor,
-        cancelled: Cancelled,
-    ) -> None:
-        """`target` [T] are the tokens to follow; `shown` [T, C] are the final hidden states."""
-        self._model, self._shown, self._cancelled = model, shown, cancelled
-        self._target = target.to(model.device)
-        shape = model.config.n_layer + 1, len(target)
-        self.top = torch.empty(shape, dtype=torch.int64)
-        self.top_probability = torch.empty(shape)
-        self.target_probability = torch.empty(shape)
-        self.target_rank = torch.empty(shape, dtype=torch.int64)
-        self.differences = torch.empty(len(target))
-
-    def keep_qkv(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> None:
-        """Not asked."""
-
-    def keep_weights(self, layer: int, rows: slice, weights: Tensor) -> None:
-        """Not asked."""
-
-    def keep_residual(self, depth: int, residual: Tensor) -> None:
-        """Read what the model would answer from the residual [T, C] at a depth."""
-        hidden = self._model.final_norm(residual)
-        for at in range(0, len(hidden), _ROWS):
-            if self._cancelled():
-                raise CancelledError("the lens was given up for something newer.")
-            rows = slice(at, at + _ROWS)
-            logits = self._model.logits(hidden[rows])  # [rows, V]
-            target = self._target[rows, None]
-            chosen = logits.gather(-1, target)
-            best, self.top[depth, rows] = logits.max(dim=-1)
-            total = logits.logsumexp(dim=-1)
-            self.top_probability[depth, rows] = (best - total).exp()
-            self.target_probability[depth, rows] = (chosen[:, 0] - total).exp()
-            self.target_rank[depth, rows] = (logits > chosen).sum(dim=-1)
-            if depth == self._model.config.n_layer:
-                shown = self._model.logits(self._shown[rows])
-                self.differences[rows] = (logits - shown).abs().amax(dim=-1)
-
-    def lens(self, follows: Tensor) -> Lens:
-        """The finished, read-only answers; `follows` [T] says which targets stand in the text."""
-        return Lens(
-            top=frozen(self.top),
-            top_probability=frozen(self.top_probability),
-            target=frozen(self._target),
-            follows=frozen(follows),
-            target_probability=frozen(self.target_probability),
-            target_rank=frozen(self.target_rank),
-            differences=frozen(self.differences),
-            has_final_norm=self._model.config.norm_placement != "post",
-        )
+Enough = Callable[[], bool]
 
 
-@torch.inference_mode()
-def read_lens(
-    model: Transformer,
-    session: Session,
-    conditions: Conditions,
-    next_id: int | None,
-    start: int = 0,
-    cancelled: Cancelled = never,
-) -> Lens:
-    """The lens at the positions from `start` on of a session that has at least one more.
+class LensReader:
+    """Owns the answers about a session that a model has read; `read` fills them in.
 
-    One extra pass over these tokens; the keys and values before them are the session's, which
-    must then be true of every longer text (`Conditions.append_only`). `next_id` is the token that
-    follows the last one, if any does.
-
-    Raises:
-        CancelledError: `cancelled` said so.
+    `next_id` is the token that follows the session's last one, if any does.
     """
-    n_tokens = len(session)
-    token_ids = torch.from_numpy(session.token_ids[start:].copy())
-    shown = torch.from_numpy(np.stack([session.hidden(at) for at in range(start, n_tokens)]))
-    last = int(model.logits(shown[-1:]).argmax()) if next_id is None else next_id
-    target = torch.cat((token_ids[1:], torch.tensor([last])))
-    follows = torch.ones(len(target), dtype=torch.bool)
-    follows[-1] = next_id is not None
-    recorder = LensRecorder(model, target, shown, cancelled)
-    kv_cache = _cache_of(model, session, start, conditions) if start else None
-    model.hidden(token_ids, kv_cache, conditions, recorder, cancelled)
-    return recorder.lens(follows)
+
+    @torch.inference_mode()
+    def __init__(
+        self, model: Transformer, session: Session, conditions: Conditions, next_id: int | None
+    ) -> None:
+        self._model, self._session, self._conditions = model, session, conditions
+        n_tokens, n_depths = len(session), model.config.n_layer + 1
+        follows = np.ones(n_tokens, np.bool_)
+        target = np.append(session.token_ids[1:], -1 if next_id is None else next_id)
+        if next_id is None:
+            follows[-1] = False
+            hidden = torch.tensor(session.hidden(n_tokens - 1))
+            target[-1] = int(top(model.logits(hidden[None])))
+        self._arrays: dict[str, NDArray[Any]] = {
+            "known": np.zeros(n_tokens, np.bool_),
+            "top": np.zeros((n_depths, n_tokens), np.int64),
+            "top_probability": np.full((n_depths, n_tokens), np.nan, np.float32),
+            "target": target,
+            "follows": follows,
+            "target_probability": np.full((n_depths, n_tokens), np.nan, np.float32),
+            "target_rank": np.zeros((n_depths, n_tokens), np.int64),
+            "differences": np.zeros(n_tokens, np.float32),
+        }
+
+    def __len__(self) -> int:
+        """At how many positions there are answers to be read."""
+        return len(self._session)
+
+    def n_common(self, session: Session, next_id: int | None) -> int:
+        """At how many positions these are the answers about another session too.
+
+        Only where a text's rows are those of every longer one, as `Conditions.append_only` says,
+        can that be some of them.
+        """
+        ours, theirs = self._session.token_ids, session.token_ids
+        shorter = min(len(ours), len(theirs))
+        differs = np.flatnonzero(ours[:shorter] != theirs[:shorter])
+        n_common = int(differs[0]) if len(differs) else shorter
+        target, follows = self._arrays["target"], self._arrays["follows"]
+        if n_common:
+            wanted = int(theirs[n_common]) if n_common < len(theirs) else next_id
+            followed = int(target[n_common - 1]) if follows[n_common - 1] else None
+            n_common -= wanted != followed
+        is_same = n_common == len(ours) == len(theirs)
+        return n_common if is_same or self._conditions.append_only else 0
+
+    def knows(self, n_tokens: int) -> bool:
+        """Whether the first so many positions have been read."""
+        return bool(self._arrays["known"][:n_tokens].all())
+
+    def take(self, other: "LensReader", n_tokens: int) -> None:
+        """Take up what another one knows of the first positions."""
+        for name, array in self._arrays.items():
+            array[..., :n_tokens] = other._arrays[name][..., :n_tokens]  # noqa: SLF001
+
+    def lens(self, n_tokens: int) -> Lens:
+        """What is known of the first so many positions; nothing of it changes any more."""
+        first = {name: array[..., :n_tokens].copy() for name, array in self._arrays.items()}
+        for array in first.values():
+            array.setflags(write=False)
+        return Lens(**first, has_final_norm=self._model.config.norm_placement != "post")
+
+    @torch.inference_mode()
+    def read(self, around: int, enough: Enough = never, cancelled: Cancelled = never) -> None:
+        """Read positions, the one that is asked for first and then those next to it.
+
+        It ends with all of them, or sooner when what was read is `enough`.
+
+        Raises:
+            CancelledError: `cancelled` said so; what was read till then is kept.
+        """
+        recorded = RecordedRows(self._model, self._session, self._conditions)
+        for rows in self._unread(around):
+            for few, answers in self._read(recorded, rows, cancelled):
+                for name, answer in answers.items():
+                    self._arrays[name][..., few] = answer.cpu().numpy()
+                self._arrays["known"][few] = True
+            if enough():
+                return
+
+    def _unread(self, around: int) -> Iterator[slice]:
+        """Positions that are not known yet: one alone, and then neighbours together."""
+        config, known = self._model.config, self._arrays["known"]
+        most = max(1, _NUMBERS // ((config.n_layer + 1) * config.vocab_size))
+        size = most if len(self) <= most else 1
+        while len(unread := np.flatnonzero(~known)):
+            nearest = int(unread[np.abs(unread - around).argmin()])
+            step = 1 if nearest >= around else -1
+            end = nearest + step
+            while abs(end - nearest) < size and 0 <= end < len(self) and not known[end]:
+                end += step
+            yield slice(nearest, end) if step == 1 else slice(end + 1, nearest + 1)
+            size = most
+
+    def _read(
+        self, recorded: RecordedRows, rows: slice, cancelled: Cancelled
+    ) -> Iterator[tuple[slice, dict[str, Tensor]]]:
+        """The answers at some positions, a few of them at a time, at all depths."""
+        *depths, end = (self._model.final_norm(x) for x in recorded.residuals(rows, cancelled))
+        shown = [self._session.hidden(at) for at in range(rows.start, rows.stop)]
+        hidden = torch.stack((*depths, torch.from_numpy(np.stack(shown)).to(end), end))
+        target = torch.from_numpy(self._arrays["target"][rows].copy()).to(end.device)
+        step = max(1, _ROWS // len(hidden))
+        for at in range(0, len(target), step):
+            give_up_if(cancelled)
+            few = slice(at, at + step)
+            logits = self._model.logits(hidden[:, few])  # [L+2, few, V]
+            here = slice(rows.start + at, min(rows.start + at + step, rows.stop))
+            yield here, _answers(logits, target[few])
 
 
-def _cache_of(
-    model: Transformer, session: Session, n_tokens: int, conditions: Conditions
-) -> KVCache:
-    """A cache that holds the first keys and values of a session."""
-    known = session.truncate(n_tokens)
-    kv_cache = KVCache(model.config, device=model.device)
-    for layer in range(model.config.n_layer):
-        kv_cache.write(layer, torch.tensor(known.k(layer)), torch.tensor(known.v(layer)))
-        off = conditions.off_in(layer)
-        if off and conditions.off_by == "mean":
-            scoring = model.scoring(layer, conditions)
-            mixes = torch.stack([head_mixes(known, layer, head, scoring) for head in off])
-            kv_cache.write_mixes(layer, off, mixes)
-    kv_cache.advance(n_tokens)
-    return kv_cache
+def _answers(logits: Tensor, target: Tensor) -> dict[str, Tensor]:
+    """What is read off the logits [L+2, T, V] of all depths but the last, the pass, and the last.
+
+    What the model put out is the last depth; what the residuals end in is only compared with it.
+    """
+    read, end = logits[:-1], logits[-1]
+    rows, targets = read.flatten(0, 1), target.repeat(len(read))[:, None]
+    best, chosen = top(rows)[:, None].to(rows.device), rows.gather(-1, targets)
+    total = rows.logsumexp(dim=-1, keepdim=True)
+    answers = {
+        "top": best,
+        "top_probability": (rows.gather(-1, best) - total).exp(),
+        "target_probability": (chosen - total).exp(),
+        "target_rank": ranks(rows, chosen),
+    }
+    by_depth = {name: answer.view(len(read), -1) for name, answer in answers.items()}
+    return {**by_depth, "differences": (end - read[-1]).abs().amax(dim=-1)}

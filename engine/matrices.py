@@ -6,6 +6,7 @@ those that the product is really made with, so that whoever shows arithmetic sho
 """
 
 import warnings
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
@@ -30,7 +31,22 @@ _DTYPES = {"bfloat16": torch.bfloat16, "float16": torch.float16}
 MANY_WEIGHTS = 50_000_000
 
 
-class Matrix(nn.Module):
+class Smaller(nn.Module):
+    """What stands in place of a `Linear`: weights [N, K] in a smaller format, and maybe a bias."""
+
+    bias: Tensor | None
+
+    @abstractmethod
+    def product(self, x: Tensor) -> Tensor:
+        """[..., K] → [..., N], without the bias."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[..., K] → [..., N]."""
+        y = self.product(x)
+        return y if self.bias is None else y + self.bias
+
+
+class Matrix(Smaller):
     """Owns the weights [N, K] in a smaller format and, for int8, the scale of each row [N].
 
     The product widens some rows after another to float32.
@@ -38,7 +54,6 @@ class Matrix(nn.Module):
 
     stored: Tensor
     scale: Tensor | None
-    bias: Tensor | None
 
     def __init__(self, weight: Tensor, bias: Tensor | None, number_format: FormatName) -> None:
         """`weight` [N, K] and `bias` [N] are float32."""
@@ -62,19 +77,16 @@ class Matrix(nn.Module):
         rows = self.stored[which].float()
         return rows if self.scale is None else rows * self.scale[which].unsqueeze(-1)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """[..., K] → [..., N]."""
+    def product(self, x: Tensor) -> Tensor:
+        """[..., K] → [..., N], without the bias."""
         step = max(1, _CHUNK // self.stored.shape[1])
         parts = [F.linear(x, part.float()) for part in torch.split(self.stored, step)]
         y = torch.cat(parts, dim=-1)
-        y = y if self.scale is None else y * self.scale
-        return y if self.bias is None else y + self.bias
+        return y if self.scale is None else y * self.scale
 
 
-class PackedHalf(nn.Module):
+class PackedHalf(Smaller):
     """Owns float16 weights in the order in which fbgemm reads them; it sums in float32."""
-
-    bias: Tensor | None
 
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
         super().__init__()
@@ -91,12 +103,11 @@ class PackedHalf(nn.Module):
         """Some rows of the effective weights [..., K]."""
         return self.weight[which]
 
-    def forward(self, x: Tensor) -> Tensor:
-        """[..., K] → [..., N]."""
+    def product(self, x: Tensor) -> Tensor:
+        """[..., K] → [..., N], without the bias."""
         if x.dim() == 1:
-            return self.forward(x[None])[0]
-        y = torch.as_tensor(torch.ops.quantized.linear_dynamic_fp16(x, self._packed))
-        return y if self.bias is None else y + self.bias
+            return self.product(x[None])[0]
+        return torch.as_tensor(torch.ops.quantized.linear_dynamic_fp16(x, self._packed))
 
 
 _LARGEST = 63  # 7 bits; with 8, sums of two products would overflow their 16 bits
@@ -105,7 +116,7 @@ _STEPS = _LARGEST * torch.tensor([1.0, _FINER, _FINER**2]).view(3, 1, 1)
 _WORTH = 1 / _STEPS.view(3)
 
 
-class PackedInt8(nn.Module):
+class PackedInt8(Smaller):
     """Owns int8 weights as fbgemm reads them, and multiplies whole numbers.
 
     fbgemm takes x in 7 bits too, which would cost more than the rounded weights do. So each row of
@@ -114,7 +125,6 @@ class PackedInt8(nn.Module):
     """
 
     scale: Tensor
-    bias: Tensor | None
 
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
         super().__init__()
@@ -139,8 +149,8 @@ class PackedInt8(nn.Module):
         """Some rows of the effective weights [..., K]."""
         return self.weight[which]
 
-    def forward(self, x: Tensor) -> Tensor:
-        """[..., K] → [..., N]."""
+    def product(self, x: Tensor) -> Tensor:
+        """[..., K] → [..., N], without the bias."""
         flat = x.reshape(-1, x.shape[-1])
         largest = torch.linalg.vector_norm(flat, torch.inf, dim=-1, keepdim=True).clamp_min(1e-30)
         finer = (flat * (_STEPS / largest)).round()  # [3, rows, K], each 126 times the one before
@@ -149,8 +159,7 @@ class PackedInt8(nn.Module):
         y = product(parts.flatten(0, 1), 1.0, _LARGEST + 1, self._packed)  # [3 · rows, N]
         n_out = y.shape[-1]
         y = torch.as_tensor((_WORTH @ y.view(3, -1)).view(-1, n_out) * largest)
-        y = y.view(*x.shape[:-1], n_out)
-        return y if self.bias is None else y + self.bias
+        return y.view(*x.shape[:-1], n_out)
 
 
 class Table(nn.Module):

@@ -51,12 +51,15 @@ class Block(nn.Module):
         record: Recorder | None,
     ) -> Tensor:
         """[..., T, C] → [..., T, C]."""
-        how = (scoring, rotation, kv_cache, record)
+        read = x if self.placement == "post" else self.attention_norm(x)
+        return self.finish(x, self.attention(read, scoring, rotation, kv_cache, record))
+
+    def finish(self, x: Tensor, attended: Tensor) -> Tensor:
+        """The residual behind the block, from that before it and what its attention puts out."""
         if self.placement == "post":
-            x = self.attention_norm(x + self.attention(x, *how))
+            x = self.attention_norm(x + attended)
             return torch.as_tensor(self.mlp_norm(x + self.mlp(x)))
-        mixed = self.attention_output_norm(self.attention(self.attention_norm(x), *how))
-        before, x = x, x + mixed
+        before, x = x, x + self.attention_output_norm(attended)
         read = before if self.parallel else x
         return torch.as_tensor(x + self.mlp_output_norm(self.mlp(self.mlp_norm(read))))
 

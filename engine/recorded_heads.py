@@ -32,14 +32,14 @@ def head_mixes(session: Session, layer: int, head: int, scoring: Scoring) -> Ten
     return mixes
 
 
-def mix_instead(session: Session, layer: int, head: int, position: int, scoring: Scoring) -> Tensor:
-    """What the pass took in place of the mix [D] at a position of a head that is off."""
+def mix_instead(session: Session, layer: int, head: int, rows: slice, scoring: Scoring) -> Tensor:
+    """What the pass took in place of the mixes [T, D] of a head that is off."""
     if scoring.conditions.off_by == "zero":
-        return torch.zeros(session.v(layer).shape[-1])
+        return torch.zeros(rows.stop - rows.start, session.v(layer).shape[-1])
     mixes = head_mixes(session, layer, head, scoring)
     if scoring.conditions.append_only:
-        return mean_mixes(mixes[: position + 1], position, scoring)[0]
-    return mean_mixes(mixes, 0, scoring)[position]
+        return mean_mixes(mixes[: rows.stop], rows.start, scoring)
+    return mean_mixes(mixes, 0, scoring)[rows]
 
 
 def _group(session: Session, layer: int, head: int) -> int:

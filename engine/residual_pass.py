@@ -1,23 +1,19 @@
-"""Reads the residual at one position: a pass of one row through recorded keys and values.
+"""Reads the residual at one position, and what each head and each MLP added to it.
 
-The scores and the mix are worked out by the function that the pass called, from the q, k and v
-that it recorded, so that no row before the position is computed again and no mask is asked
-twice. Each head then goes through its own columns of W_O.
+Each head goes through the output matrix by itself, in a row that is 0 at all the others.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from engine.attention import attend
 from engine.cancelling import Cancelled, never
 from engine.conditions import Conditions
-from engine.errors import CancelledError
 from engine.model import Block, Transformer
-from engine.recorded_heads import mix_instead
+from engine.patience import give_up_if
+from engine.recorded_rows import RecordedRows
 from engine.recorder import frozen
 from engine.residual import Added, FinalNorm, Stream
 from engine.session import Session
@@ -72,48 +68,26 @@ def read_stream(
     Raises:
         CancelledError: `cancelled` said so.
     """
+    rows = RecordedRows(model, session, conditions)
+    at = slice(position, position + 1)
+    first = rows.embedded(at)[0]  # [C]
     token_ids = torch.tensor([int(session.token_ids[position])], device=model.device)
-    first = model.embed(token_ids, position, conditions)[0]  # [C]
     token = model.embedding(token_ids)[0] * model.config.embedding_scale
-    mixes = _mixes(model, session, position, conditions)
     layers: list[_Layer] = []
     x = first
-    for block, mix in zip(model.blocks, mixes, strict=True):
-        if cancelled():
-            raise CancelledError("the residual was given up for something newer.")
+    for block, mix in zip(model.blocks, rows.mixes(at), strict=True):
+        give_up_if(cancelled)
         assert isinstance(block, Block)  # noqa: S101 - which a ModuleList does not know
-        layers.append(_read_layer(block, mix, x))
+        layers.append(_read_layer(block, mix[:, 0], x))
         x = layers[-1].residual
     return _stream(model, session, position, (token, first - token), first, layers)
 
 
-def _mixes(
-    model: Transformer, session: Session, position: int, conditions: Conditions
-) -> Iterator[Tensor]:
-    """Each layer's mixes [H, D] at the position, by the function that the pass called."""
-    trace = next(trace for trace in session.traces if position < trace.end)
-    row = position - trace.start
-    n_keys = position + 1 if conditions.append_only else len(session)
-    # All layers in one go: a text that was typed has a trace a token.
-    keys = np.concatenate([trace.k for trace in session.traces], axis=2)[:, :, :n_keys]
-    values = np.concatenate([trace.v for trace in session.traces], axis=2)[:, :, :n_keys]
-    for layer in range(model.config.n_layer):
-        q = torch.tensor(trace.q[layer][:, row : row + 1], device=model.device)  # [H, 1, D]
-        k, v = (torch.from_numpy(rows[layer]).to(q.device) for rows in (keys, values))  # [G, S, D]
-        scoring = model.scoring(layer, conditions)
-        _weights, mixed = attend(q, k, v, position, scoring)
-        mix = mixed[:, 0]
-        for head in conditions.off_in(layer):
-            mix[head] = mix_instead(session, layer, head, position, scoring)
-        yield mix
-
-
 def _read_layer(block: Block, mix: Tensor, x: Tensor) -> _Layer:
     """What a block adds to the residual [C], given its heads' mixes [H, D]."""
-    n_head, head_dim = mix.shape
     output = block.attention.output
-    columns = output.weight.view(-1, n_head, head_dim)  # [C, H, D]
-    heads = (columns * mix).sum(dim=-1).T  # [H, C]
+    alone = torch.diag_embed(mix.T).permute(1, 2, 0)  # [H, H, D]: each head, and 0 at the others
+    heads = output.product(alone.flatten(1))  # [H, C]
     bias: Tensor | None = output.bias
     mixed = heads.sum(dim=0) if bias is None else heads.sum(dim=0) + bias
     if block.placement == "post":

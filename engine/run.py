@@ -1,6 +1,7 @@
 """The live machine: a model, its KV cache and the conditions, reading one text."""
 
 from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import replace
 
 import numpy as np
@@ -19,7 +20,8 @@ from engine.errors import ContextFullError, EngineError
 from engine.growing import Growing
 from engine.kv_cache import KVCache
 from engine.lens import Lens
-from engine.lens_pass import read_lens
+from engine.lens_pass import Enough, LensReader
+from engine.logit_rows import ranks
 from engine.model import CAUSAL, Transformer
 from engine.reading import CacheCheck, PassStats, Reason
 from engine.recorded_heads import mix_instead, weight_blocks
@@ -51,10 +53,22 @@ class Run:
         self._kv_cache = KVCache(self.config, device=model.device)
         self._thumbnails = ThumbnailMaker(self._recondense)
         self._past: tuple[int, Session] | None = None  # a shorter text, mask off
-        self._lens: tuple[NDArray[np.int64], Lens] | None = None  # the latest, and its tokens
+        self._lens: LensReader | None = None  # the latest
         self._stream: tuple[Session, Stream] | None = None  # the latest
         self._logits: tuple[tuple[Trace, int], Floats] | None = None  # the latest
         self._intact: IntactText | None = None  # the latest text that all heads have read
+
+    def beside(self) -> "Run":
+        """Another run of the same model that has read the same text, and goes its own way."""
+        other = copy(self)
+        other._part()  # noqa: SLF001
+        return other
+
+    def _part(self) -> None:
+        """Own alone what changes in place."""
+        self._kv_cache = self._kv_cache.copy()
+        self._thumbnails = self._thumbnails.beside(self._recondense)
+        self._lens = None
 
     def set_conditions(self, conditions: Conditions) -> None:
         """Change what passes run under; if that differs, everything read so far is void.
@@ -189,7 +203,7 @@ class Run:
             target = token_ids[rows, None].to(logits.device)
             chosen = logits.gather(-1, target)
             loss[rows] = (logits.logsumexp(dim=-1, keepdim=True) - chosen)[:, 0]
-            rank[rows] = (logits > chosen).sum(dim=-1)
+            rank[rows] = ranks(logits, chosen)
         return loss, rank
 
     def _logits_before(self, start: int, hidden: Tensor) -> Iterator[Tensor]:
@@ -266,7 +280,8 @@ class Run:
         if head not in conditions.off_in(layer):
             return None
         scoring = self.model.scoring(layer, conditions)
-        return np.asarray(frozen(mix_instead(session, layer, head, position, scoring)))
+        rows = slice(position, position + 1)
+        return np.asarray(frozen(mix_instead(session, layer, head, rows, scoring)[0]))
 
     def visible(self, layer: int, n_tokens: int) -> Bools:
         """Which keys (columns) each query (row) of a layer may see [S, S]."""
@@ -304,25 +319,39 @@ class Run:
             weights=float(weights.abs().max()),
         )
 
-    def lens(self, session: Session, next_id: int | None, cancelled: Cancelled = never) -> Lens:
-        """The logit lens at every position of a session of this run that is not empty.
+    def lens(
+        self,
+        session: Session,
+        next_id: int | None,
+        around: int = 0,
+        enough: Enough = never,
+        cancelled: Cancelled = never,
+    ) -> Lens:
+        """The logit lens of a session of this run that is not empty, as far as it is read.
 
-        `next_id` is the token that follows its last one, if any does. Positions that the latest
-        lens had under the same tokens are taken from it.
+        `next_id` is the token that follows its last one, if any does. Positions are read until
+        that is `enough`, the one at `around` first; those that the latest lens had under the same
+        tokens are taken from it, and so are those that it had when it was given up.
 
         Raises:
             CancelledError: `cancelled` said so.
         """
-        known, start = None, 0
-        if self._lens is not None and self.conditions.append_only:
-            known, start = self._lens[1], _n_known(*self._lens, session.token_ids, next_id)
-        if known is not None and start == len(session):
-            return known.head(start)
-        lens = read_lens(self.model, session, self.conditions, next_id, start, cancelled)
-        if known is not None and start:
-            lens = known.head(start).append(lens)
-        self._lens = session.token_ids, lens
-        return lens
+        reader = self._lens_reader(session, next_id)
+        if not reader.knows(len(session)):
+            reader.read(around, enough, cancelled)
+        return reader.lens(len(session))
+
+    def _lens_reader(self, session: Session, next_id: int | None) -> LensReader:
+        """The latest one if it has these answers, else a new one that takes what it can."""
+        before, n_tokens = self._lens, len(session)
+        n_common = 0 if before is None else before.n_common(session, next_id)
+        is_about = n_common == n_tokens
+        if before is not None and is_about and (before.knows(n_tokens) or len(before) == n_tokens):
+            return before
+        self._lens = LensReader(self.model, session, self.conditions, next_id)
+        if before is not None:
+            self._lens.take(before, n_common)
+        return self._lens
 
     def stream(self, session: Session, position: int, cancelled: Cancelled = never) -> Stream:
         """The residual at a position of a session of this run, and what was added to it.
@@ -400,17 +429,3 @@ class Run:
                 block, first[layer, :, rows] = condense(weights, size)
                 peaks[layer, :, rows, : block.shape[-1]] = block
         return frozen(peaks), frozen(first)
-
-
-def _n_known(
-    known_ids: NDArray[np.int64], lens: Lens, token_ids: NDArray[np.int64], next_id: int | None
-) -> int:
-    """At how many positions a lens answers for other tokens too, and follows the same one."""
-    shorter = min(len(known_ids), len(token_ids))
-    differs = np.flatnonzero(known_ids[:shorter] != token_ids[:shorter])
-    n_common = int(differs[0]) if len(differs) else shorter
-    if not n_common:
-        return 0
-    wanted = int(token_ids[n_common]) if n_common < len(token_ids) else next_id
-    followed = int(lens.target[n_common - 1]) if lens.follows[n_common - 1] else None
-    return n_common if wanted == followed else n_common - 1

@@ -22,6 +22,7 @@ from engine.format_pass import compare, float32_model
 from engine.formats import Consequence
 from engine.length_sweep import sweep
 from engine.lens import Lens
+from engine.lens_pass import Enough
 from engine.loading import Loaded
 from engine.measurements import BothWays, Lab, OneByOne
 from engine.model import Transformer
@@ -54,9 +55,12 @@ class Scope:
         self._evicted: tuple[object, Eviction] | None = None  # the latest, and what it was asked of
 
     def beside(self) -> "Scope":
-        """Another scope on the same model, with a text and a cache of its own."""
+        """Another scope on the same model and text, whose cache and whose text go their own way."""
         loaded = Loaded(self._run.model, self._tokenizer, self.info)
-        return Scope(loaded, use_prefix=self.use_prefix)
+        other = Scope(loaded, use_prefix=self.use_prefix)
+        other._run = self._run.beside()
+        other._document, other._cursor = self._document, self._cursor
+        return other
 
     # Text
 
@@ -162,6 +166,11 @@ class Scope:
         self._run.set_conditions(conditions)
         return self._read(self._document, cancelled, self._cursor)
 
+    def prepare(self, conditions: Conditions, sampling: Sampling) -> None:
+        """Have the next text read under these; nothing is read before."""
+        self._run.set_conditions(conditions)
+        self._sampling = sampling
+
     def set_cache(self, *, use: bool, cancelled: Cancelled = never) -> Reading:
         """Switch the KV cache on or off and read the text again."""
         self._run.set_cache(use=use)
@@ -219,18 +228,23 @@ class Scope:
         )
         return cell_arithmetic(reading, key, weights, instead)
 
-    def lens(self, reading: Reading, cancelled: Cancelled = never) -> Lens | None:
+    def lens(
+        self, reading: Reading, enough: Enough = never, cancelled: Cancelled = never
+    ) -> Lens | None:
         """What the model would answer after each of its layers, at every position of a reading.
 
-        None for an empty text, and for a reading of another model or other conditions.
+        Positions are read until that is `enough`, the reading's own first; asked again, the lens
+        goes on from there. None for an empty text, and for a reading of another model or other
+        conditions.
 
         Raises:
-            CancelledError: `cancelled` said so.
+            CancelledError: `cancelled` said so; what was read till then is kept.
         """
         if not self._is_here(reading):
             return None
         after = reading.document.token_ids[reading.n_fallen + reading.n_tokens :]
-        return self._run.lens(reading.session, after[0] if after else None, cancelled)
+        next_id = after[0] if after else None
+        return self._run.lens(reading.session, next_id, reading.position, enough, cancelled)
 
     def residual(
         self, reading: Reading, token_id: int, cancelled: Cancelled = never

@@ -1,7 +1,8 @@
 """A second run beside the one on screen: the same model, or another, on a text of its own.
 
-The model is shared where it is the same one; the text and the KV cache are its own, so that a
-keystroke costs the second run what it costs the first.
+The model is shared where it is the same one, and what has been read of the text is taken over; from
+then on text and KV cache are its own, so that a keystroke costs the second run what it costs the
+first.
 """
 
 from dataclasses import replace
@@ -9,12 +10,10 @@ from pathlib import Path
 
 from engine.cancelling import Cancelled, never
 from engine.comparison import Comparison, Wanted, align, counterpart
-from engine.conditions import Conditions
 from engine.errors import EngineError
 from engine.formats import FormatChoice
 from engine.loading import load
 from engine.reading import Look, ModelInfo, Reading
-from engine.sampling import Sampling
 from engine.scope import Scope
 from engine.tokenizers.utf8 import to_text
 
@@ -27,7 +26,6 @@ class SecondRun:
     def __init__(self) -> None:
         self._scope: Scope | None = None
         self._made_of: tuple[int | Path, FormatChoice | None] | None = None
-        self._under: tuple[Conditions, Sampling] | None = None
         self._look = Look()
         self._base: ModelInfo | None = None  # keeps the id of the shared model from being reused
 
@@ -66,7 +64,7 @@ class SecondRun:
 
     def forget(self) -> None:
         """Give back the second run's memory, and with it another model's."""
-        self._scope = self._made_of = self._under = self._base = None
+        self._scope = self._made_of = self._base = None
         self._look = Look()
 
     def _scope_for(self, scope: Scope, wanted: Wanted, cancelled: Cancelled) -> Scope:
@@ -86,12 +84,7 @@ class SecondRun:
     def _read(
         self, second: Scope, reading: Reading, wanted: Wanted, cancelled: Cancelled
     ) -> Reading:
-        under = wanted.conditions or reading.conditions, reading.sampling
-        if under != self._under:
-            self._under = None  # should the pass be given up
-            second.set_conditions(under[0], cancelled)
-            second.set_sampling(under[1])
-            self._under = under
+        second.prepare(wanted.conditions or reading.conditions, reading.sampling)
         if wanted.text is not None:
             return second.edit(wanted.text, cancelled)
         if second.info.vocabulary == reading.info.vocabulary:

@@ -5,6 +5,7 @@ Maxima of maxima are maxima, so a new row is merged into its bin and, when the t
 """
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
 from weakref import ref
 
@@ -84,6 +85,12 @@ class ThumbnailMaker:
         self._recondense = recondense
         self._shown: Thumbnails | None = None
         self._session = Session()
+
+    def beside(self, recondense: Recondense) -> "ThumbnailMaker":
+        """Another maker that shows the same, and goes its own way from here."""
+        other = copy(self)
+        other._recondense = recondense  # noqa: SLF001
+        return other
 
     def make(self, session: Session) -> Thumbnails:
         """The thumbnails of all rows of the session."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from engine.cancelling import Cancelled
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 About = tuple[Any, ...]  # what an answer is about besides the reading
 
+_SLICE_SECONDS = 0.04  # after which a lens shows how far it has come
+
 
 def _nothing_more(_state: State, _reading: Reading) -> About | None:
     return ()
@@ -52,6 +55,7 @@ class Question:
     is_urgent: bool = False  # goes before the other questions
     rests_in_play: bool = False  # would be asked anew at each step
     forget: Callable[["Scope"], None] | None = None  # what the answer needs, when nobody looks
+    is_whole: Callable[[Any], bool] = lambda _answer: True  # or there is more to ask for
 
 
 def _cell(scope: "Scope", reading: Reading, about: About, _void: Cancelled) -> OpenedCell:
@@ -60,7 +64,8 @@ def _cell(scope: "Scope", reading: Reading, about: About, _void: Cancelled) -> O
 
 
 def _lens(scope: "Scope", reading: Reading, _about: About, void: Cancelled) -> OpenedLens:
-    return OpenedLens(reading, scope.lens(reading, void))
+    ends = monotonic() + _SLICE_SECONDS
+    return OpenedLens(reading, scope.lens(reading, lambda: monotonic() >= ends, void))
 
 
 def _residual(scope: "Scope", reading: Reading, about: About, void: Cancelled) -> OpenedResidual:
@@ -99,7 +104,7 @@ QUESTIONS: tuple[Question, ...] = (
         lambda state, _reading: (state.selection.key,),
         is_urgent=True,
     ),
-    Question("lens", WantLens, _lens),
+    Question("lens", WantLens, _lens, is_whole=lambda opened: opened.is_whole),
     Question("residual", WantResidual, _residual, _about_residual),
     Question(
         "consequence",
@@ -119,6 +124,7 @@ class Asides:
 
     def __init__(self, store: Store, asking: Asking, aside: frozenset[str]) -> None:
         self._store, self._asking, self._aside = store, asking, aside
+        self._asked: dict[str, tuple[int, Reading, About]] = {}  # the latest job, and what for
 
     def want(self, wish: Want) -> None:
         """Somebody looks at an answer, or no longer does."""
@@ -144,14 +150,23 @@ class Asides:
         if self._asking.awaits_more_than(replaced) or (question.rests_in_play and state.playing):
             return
         about, opened = question.about(state, reading), getattr(state, question.kind)
-        if about is None or (opened is not None and opened.answers(reading, *about)):
+        if about is None or self._is_under_way(question, reading, about):
             return
-        self._asking.ask_aside(
+        if opened is not None and question.is_whole(opened) and opened.answers(reading, *about):
+            return
+        number = self._asking.ask_aside(
             question.kind,
             lambda scope, void: question.ask(scope, reading, about, void),
             lambda answer: self._show(question, answer),
             replaced,
         )
+        self._asked[question.kind] = number, reading, about
+
+    def _is_under_way(self, question: Question, reading: Reading, about: About) -> bool:
+        asked = self._asked.get(question.kind)
+        if asked is None or not self._asking.awaits(asked[0]):
+            return False
+        return asked[1] is reading and asked[2] == about
 
     def _is_wanted(self, question: Question) -> bool:
         is_wanted: bool = getattr(self._store.state, f"wants_{question.kind}")

@@ -6,8 +6,8 @@ from typing import TypeVar
 
 from engine.errors import CancelledError, EngineError
 
-# Kinds of jobs that give way to every other question.
-IDLE = frozenset({"check", "effects", "windows"})
+# Kinds of jobs that give way to every other question; the lens goes on where it was given up.
+IDLE = frozenset({"check", "effects", "lens", "windows"})
 
 _Answer = TypeVar("_Answer")
 

@@ -109,6 +109,11 @@ class OpenedLens:
     reading: Reading
     lens: Lens | None  # None for an empty text
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether all its positions have been read."""
+        return self.lens is None or self.lens.is_whole
+
     def answers(self, reading: Reading) -> bool:
         """Whether it is true of this reading too: the same tokens, read in the same way."""
         return _what_was_read(self.reading) == _what_was_read(reading)

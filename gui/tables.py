@@ -121,7 +121,7 @@ def loss_tables(reading: Reading, summary: LossSummary) -> tuple[Table, ...]:
 
 
 def lens_tables(reading: Reading, lens: Lens) -> tuple[Table, ...]:
-    """What each depth would answer: a row for each position, columns for each depth."""
+    """What each depth would answer: a row for each position that was read."""
     vocabulary = reading.info.vocabulary
     depths = ["embedding", *(f"layer {layer}" for layer in range(lens.n_layer))]
     text = vocabulary_columns(lens.top.T.ravel(), vocabulary, "top")["top"]
@@ -138,7 +138,8 @@ def lens_tables(reading: Reading, lens: Lens) -> tuple[Table, ...]:
         "target_follows": lens.follows,
         **by_depth,
     }
-    return (Table("lens", columns, dict.fromkeys(by_depth, depths)),)
+    known = {name: np.asarray(column)[lens.known] for name, column in columns.items()}
+    return (Table("lens", known, dict.fromkeys(by_depth, depths)),)
 
 
 def residual_tables(stream: Stream, shares: Attribution | None) -> tuple[Table, ...]:

@@ -114,13 +114,14 @@ class LensPanel(AskingPanel):
         labels = tuple(map(display, tokens))
         self._table = LensTable(lens, labels, tokens, reading.info.vocabulary)
         self.note.say("" if lens.has_final_norm else POST_NORM)
+        so_far = "" if lens.is_whole else f" · {lens.n_known} of {len(lens)} positions read"
         self.check.show_check(
             verdict_of(lens.difference <= Lens.TOLERANCE),
-            ("last row = the model's output", "last row = output", "= output"),
-            f"± {lens.difference:.1g}" if lens.difference else "± 0",
-            "The last row comes from an extra pass through the same function; the figure is its "
-            "largest difference of any logit from the shown pass; at most "
-            f"{Lens.TOLERANCE:g} is right.",
+            ("residuals end in the model's output", "they end in the output", "= output"),
+            (f"± {lens.difference:.1g}" if lens.difference else "± 0") + so_far,
+            "The last row is the model's output itself. The residuals are worked out once more "
+            "for the other rows; the figure is how far any logit at their end is from the shown "
+            f"pass at most; at most {Lens.TOLERANCE:g} is right.",
         )
         for widget in (self.heading, self.told, self.check, *self.widths.buttons()):
             widget.show()

@@ -20,6 +20,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QWidget
 
+from engine.lens import Lens
 from gui.theme import LIGHT, Theme
 from gui.widgets.lens_text import LensTable
 from gui.widgets.lettering import CENTRE, LEFT, RIGHT, Lettering, every
@@ -33,7 +34,7 @@ _STALE = 0.45
 _LEAST_COLUMN, _LARGEST_COLUMN = 4.6, 9.0  # ems
 _HIGHEST_ROW = 3.0  # lines
 _LETTERED = 2.2  # ems from which on a cell has room for letters
-_NOT_FINITE = 255
+_NOT_READ, _NOT_FINITE = 254, 255  # levels that are no probabilities
 
 Cell = tuple[int, int]  # depth, position
 
@@ -52,7 +53,9 @@ class _Places:
 
 
 def shades(theme: Theme) -> NDArray[np.uint32]:
-    """The colour of each level [256]: 0 to 254 are probabilities 0 to 1, 255 is no number.
+    """The colour of each level [256]: 0 to 253 are probabilities 0 to 1.
+
+    The others are a position that has not been read, and what is no number.
 
     From the ground to the hue of the residual, which is what the lens reads.
     """
@@ -60,19 +63,22 @@ def shades(theme: Theme) -> NDArray[np.uint32]:
         np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)], np.float64)
         for colour in (theme.surface, theme.residual)
     )
-    share = np.linspace(0, 1, 255)[:, None]
+    share = np.linspace(0, 1, _NOT_READ)[:, None]
     red, green, blue = np.round(low + share * (high - low)).astype(np.uint32).T
     table = np.empty(256, np.uint32)
-    table[:_NOT_FINITE] = 0xFF000000 | red << 16 | green << 8 | blue
+    table[:_NOT_READ] = 0xFF000000 | red << 16 | green << 8 | blue
+    table[_NOT_READ] = packed(theme.raised)
     table[_NOT_FINITE] = packed(theme.bad)
     return table
 
 
-def level_of(probability: NDArray[np.float32]) -> NDArray[np.uint8]:
-    """The level of each probability."""
-    known = np.nan_to_num(probability.astype(np.float64))
-    level = np.round(np.clip(known, 0, 1) * (_NOT_FINITE - 1)).astype(np.uint8)
+def levels_of(lens: Lens) -> NDArray[np.uint8]:
+    """The level of each cell [L+1, S]."""
+    probability = lens.top_probability
+    share = np.nan_to_num(probability.astype(np.float64))
+    level = np.round(np.clip(share, 0, 1) * (_NOT_READ - 1)).astype(np.uint8)
     level[~np.isfinite(probability)] = _NOT_FINITE
+    level[:, ~lens.known] = _NOT_READ
     return level
 
 
@@ -128,7 +134,7 @@ class LensGrid(QAbstractScrollArea):
         bar = self.horizontalScrollBar()
         was_at_end = bar.value() == bar.maximum()
         self._table = table
-        self._level = level_of(table.lens.top_probability)
+        self._level = levels_of(table.lens)
         if self._hovered is not None and not self._has(*self._hovered):
             self._hovered = None
         self._lay_out()
@@ -181,10 +187,11 @@ class LensGrid(QAbstractScrollArea):
         return QRectF(left, top, p.column, p.row)
 
     def cell_text(self, depth: int, position: int) -> str:
-        """What is written into a cell; "" where there is no room."""
-        if self._table is None or not self._is_lettered():
+        """What is written into a cell; "" where there is no room, or nothing read yet."""
+        table = self._table
+        if table is None or not self._is_lettered() or not table.lens.known[position]:
             return ""
-        text = self._table.text(int(self._table.lens.top[depth, position]))
+        text = table.text(int(table.lens.top[depth, position]))
         return self._letters(depth, position).elided(text, self._places.column - self._theme.unit)
 
     def positions_in_sight(self) -> range:
@@ -524,7 +531,7 @@ class LensGrid(QAbstractScrollArea):
         bar = QRectF(x, line.top() + 2, bar_width, line.height() - 4)
         gradient = QLinearGradient(bar.topLeft(), bar.topRight())
         for at in (0.0, 1.0):
-            gradient.setColorAt(at, QColor.fromRgb(int(self._colours[round(254 * at)])))
+            gradient.setColorAt(at, QColor.fromRgb(int(self._colours[round((_NOT_READ - 1) * at)])))
         painter.fillRect(bar, gradient)
         painter.drawRect(bar)
         x = bar.right() + unit

@@ -27,6 +27,9 @@ class LensTable:
         """A token of the vocabulary as one line of visible text."""
         return token_label(self.vocabulary, token_id, _LONGEST)
 
+    def _unread(self, position: int) -> str:
+        return f"Position {position} is being read."
+
     def _said(self, token_id: int) -> str:
         if token_id < len(self.vocabulary):
             return speak(self.vocabulary[token_id])
@@ -49,6 +52,8 @@ class LensTable:
     def describe(self, depth: int, position: int) -> tuple[str, ...]:
         """One cell in a sentence with all digits, and in fewer words."""
         lens = self.lens
+        if not lens.known[position]:
+            return (self._unread(position),)
         top = quoted(self.text(int(lens.top[depth, position])))
         probability = lens.top_probability[depth, position]
         exact_chance = lens.target_probability[depth, position]
@@ -71,6 +76,8 @@ class LensTable:
     def headline(self, position: int) -> tuple[str, ...]:
         """From where on the final answer at a position is on top."""
         lens = self.lens
+        if not lens.known[position]:
+            return (self._unread(position),)
         answer = quoted(self.text(int(lens.top[-1, position])))
         settled = int(lens.settled[position])
         since = "the embedding" if not settled else self.depth_name(settled)
@@ -84,6 +91,8 @@ class LensTable:
     def spoken(self, position: int) -> str:
         """All depths at one position in words, for those who do not see the grid."""
         lens = self.lens
+        if not lens.known[position]:
+            return self._unread(position)
         rows = []
         for depth in range(lens.n_layer + 1):
             token = self._said(int(lens.top[depth, position]))

@@ -1,7 +1,7 @@
 """The logit lens, against residuals caught by hooks and read by hand in float64."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 from engine.conditions import Conditions
 from engine.errors import CancelledError
 from engine.lens import Lens
-from engine.lens_pass import read_lens
+from engine.lens_pass import LensReader
 from engine.loading import Loaded
 from engine.model import Transformer
 from engine.reading import Look, ModelInfo
+from engine.recorded_rows import RecordedRows
 from engine.run import Run
 from engine.scope import Scope
 from engine.session import Session
@@ -118,11 +119,15 @@ def test_each_depth_is_its_residual_through_norm_and_output(
 def test_the_last_depth_is_the_models_output(
     tiny: Callable[..., Run], positions: str, place: str
 ) -> None:
-    """The same numbers as the recorded pass, to the bit, and as what a plain call returns."""
+    """The numbers of the recorded pass, and what a plain call returns; the residuals end there."""
     run = tiny(positions, norm_placement=place)
     session = run.read(TOKENS)
     lens = run.lens(session, None)
-    assert lens.difference == 0
+    assert lens.difference < 1e-5
+    (trace,) = session.traces
+    with torch.no_grad():
+        shown = run.model.logits(torch.tensor(trace.hidden)).softmax(dim=-1)
+    assert lens.top_probability[-1] == pytest.approx(shown.amax(dim=-1).numpy(), abs=2e-7)
     logits = run.model(torch.tensor(TOKENS)).detach()
     assert lens.top[-1].tolist() == logits.argmax(dim=-1).tolist()
     chosen = logits.softmax(dim=-1)[torch.arange(11), torch.tensor(TOKENS[1:])]
@@ -135,7 +140,7 @@ def test_the_last_depth_is_the_models_output(
 def test_a_text_that_grew_token_by_token_differs_by_rounding_only(
     tiny: Callable[..., Run],
 ) -> None:
-    """The shown session came out of the cache, the lens out of one pass."""
+    """Its records lie in twelve passes of one row."""
     run = tiny("rotary")
     for n_tokens in range(1, len(TOKENS) + 1):
         session = run.read(TOKENS[:n_tokens])
@@ -151,7 +156,9 @@ def test_a_pass_that_is_not_the_shown_one_is_found_out(tiny: Callable[..., Run])
     hidden = trace.hidden.copy()
     hidden[4] += 0.5
     changed = Session((replace(trace, hidden=hidden),))
-    lens = read_lens(run.model, changed, Conditions(), None)
+    reader = LensReader(run.model, changed, Conditions(), None)
+    reader.read(0)
+    lens = reader.lens(len(TOKENS))
     assert lens.difference > Lens.TOLERANCE
     assert np.flatnonzero(lens.differences > Lens.TOLERANCE).tolist() == [4]
 
@@ -199,22 +206,22 @@ def test_the_arrays_cannot_be_written_to(tiny: Callable[..., Run]) -> None:
     run = tiny("none")
     first = run.lens(run.read(TOKENS[:5]), None)
     grown = run.lens(run.read(TOKENS), None)
-    for lens in (first, grown, grown.head(3)):
+    for lens in (first, grown, run.lens(run.session.truncate(3), TOKENS[3])):
         for name in ("top", "top_probability", "target", "follows", "target_rank", "differences"):
             with pytest.raises(ValueError, match="read-only"):
                 getattr(lens, name)[..., 0] = 0
 
 
 def test_it_can_be_given_up_between_layers_and_rows(tiny: Callable[..., Run]) -> None:
-    """And then nothing of it is remembered."""
+    """And then goes on from what was read."""
     for n_asked in range(5):
-        run = tiny("rotary")
-        session = run.read(TOKENS)
+        run = tiny("rotary", max_seq_len=64)
+        session = run.read(TOKENS * 5)
         answers = iter([False] * n_asked)
         with pytest.raises(CancelledError):
-            run.lens(session, None, lambda: next(answers, True))  # noqa: B023
-        assert run.read(TOKENS) is session
-        assert_is(run.lens(session, None), run.model, TOKENS, Conditions())
+            run.lens(session, None, cancelled=lambda: next(answers, True))  # noqa: B023
+        assert run.read(TOKENS * 5) is session
+        assert_is(run.lens(session, None), run.model, TOKENS * 5, Conditions())
 
 
 def test_nobody_else_pays_for_it(tiny: Callable[..., Run]) -> None:
@@ -224,24 +231,29 @@ def test_nobody_else_pays_for_it(tiny: Callable[..., Run]) -> None:
     run.read(TOKENS)
     assert len(calls) == 1
     run.lens(run.session, None)
-    assert len(calls) == 1 + 3 + 1
+    assert len(calls) == 1 + 3
 
 
 # What is known is not worked out again
 
 
 class Counted:
-    """How many positions each lens pass of a run computed."""
+    """Which rows the lenses of a run computed."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.rows: list[int] = []
+        self.rows: list[range] = []
+        residuals = RecordedRows.residuals
 
-        def counting(model: Any, session: Session, *more: Any) -> Lens:
-            lens = read_lens(model, session, *more)
-            self.rows.append(len(lens))
-            return lens
+        def counting(recorded: RecordedRows, rows: slice, *more: Any) -> Iterator[torch.Tensor]:
+            self.rows.append(range(rows.start, rows.stop))
+            return residuals(recorded, rows, *more)
 
-        monkeypatch.setattr("engine.run.read_lens", counting)
+        monkeypatch.setattr(RecordedRows, "residuals", counting)
+
+    @property
+    def counts(self) -> list[int]:
+        """How many each time."""
+        return list(map(len, self.rows))
 
 
 def test_one_more_token_costs_one_position_more(
@@ -256,7 +268,7 @@ def test_one_more_token_costs_one_position_more(
     run.lens(run.session.truncate(9), 3)
     run.lens(run.session, None)
     run.lens(run.session.truncate(9), 4)
-    assert counted.rows == [12, 2, 2, 1, 1]
+    assert counted.counts == [12, 2, 2, 1, 1]
 
 
 def test_with_the_mask_off_everything_is_worked_out_again(
@@ -267,7 +279,7 @@ def test_with_the_mask_off_everything_is_worked_out_again(
     run.set_conditions(Conditions(mask="none"))
     run.lens(run.read(TOKENS), None)
     lens = run.lens(run.read([*TOKENS, 1]), None)
-    assert counted.rows == [12, 13]
+    assert counted.counts == [12, 13]
     assert_is(lens, run.model, [*TOKENS, 1], Conditions(mask="none"))
 
 
@@ -301,6 +313,67 @@ def test_after_any_history_the_lens_is_a_fresh_ones(
         assert lens.top_probability == pytest.approx(fresh.top_probability, abs=1e-5)
         assert lens.target[lens.follows].tolist() == fresh.target[fresh.follows].tolist()
         assert lens.difference < 1e-4
+
+
+# Position by position
+
+
+@pytest.fixture
+def in_bits(monkeypatch: pytest.MonkeyPatch) -> Counted:
+    """No more than three positions of a tiny model at a time."""
+    monkeypatch.setattr("engine.lens_pass._NUMBERS", 3 * 3 * 11)
+    return Counted(monkeypatch)
+
+
+def test_the_position_that_is_asked_for_is_read_first_and_then_its_neighbours(
+    tiny: Callable[..., Run], in_bits: Counted
+) -> None:
+    """Whoever asks again gets more of it, until all is known."""
+    run = tiny("rotary")
+    session = run.read(TOKENS)
+    known: list[list[bool]] = []
+    while not known or not all(known[-1]):
+        lens = run.lens(session, None, around=7, enough=lambda: True)
+        known.append(lens.known.tolist())
+        assert lens.n_known == sum(known[-1])
+        assert lens.is_whole == all(known[-1])
+    assert list(in_bits.rows[0]) == [7]
+    assert sorted(at for rows in in_bits.rows for at in rows) == list(range(12))
+    assert all(len(rows) <= 3 for rows in in_bits.rows)
+    distances = [min(abs(at - 7) for at in rows) for rows in in_bits.rows]
+    assert distances == sorted(distances)
+    assert_is(lens, run.model, TOKENS, Conditions())
+
+
+def test_another_position_goes_before_the_rest(tiny: Callable[..., Run], in_bits: Counted) -> None:
+    run = tiny("rotary")
+    session = run.read(TOKENS)
+    run.lens(session, None, around=11, enough=lambda: True)
+    lens = run.lens(session, None, around=2, enough=lambda: True)
+    assert in_bits.rows == [range(11, 12), range(2, 3)]
+    assert lens.known.nonzero()[0].tolist() == [2, 11]
+    whole = tiny("rotary")
+    rest = whole.lens(whole.read(TOKENS), None)
+    for name in ("top", "target_rank", "top_probability", "target_probability"):
+        assert getattr(lens, name)[:, [2, 11]] == pytest.approx(getattr(rest, name)[:, [2, 11]])
+    unread = np.delete(np.arange(12), [2, 11])
+    assert np.isnan(lens.top_probability[:, unread]).all()
+    assert lens.difference < 1e-5
+
+
+def test_a_lens_that_was_read_in_part_grows_with_its_text(
+    tiny: Callable[..., Run], in_bits: Counted
+) -> None:
+    """What is known of the beginning is not read again, wherever the text goes on."""
+    run = tiny("rotary")
+    run.lens(run.read(TOKENS), None, around=3, enough=lambda: True)
+    run.lens(run.session, None, around=3, enough=lambda: True)
+    known = {at for rows in in_bits.rows for at in rows}
+    in_bits.rows.clear()
+    longer = [*TOKENS[:8], 7, 7]
+    assert_is(run.lens(run.read(longer), None, around=9), run.model, longer, Conditions())
+    read = [at for rows in in_bits.rows for at in rows]
+    assert sorted(read) == sorted(set(range(10)) - known)
 
 
 # The question as the window asks it

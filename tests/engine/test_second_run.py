@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from engine.alignment import ABSENT
 from engine.checkpoints.folder import save_checkpoint
@@ -14,6 +15,7 @@ from engine.comparison import Comparison, Wanted, seen_tokens
 from engine.conditions import Conditions
 from engine.errors import CancelledError, CheckpointError, EngineError
 from engine.loading import Loaded, load
+from engine.model import Transformer
 from engine.reading import Look, Reading
 from engine.sampling import Sampling
 from engine.scope import Scope
@@ -57,6 +59,20 @@ def scope(loaded: Loaded) -> Scope:
 def second() -> SecondRun:
     """The other run."""
     return SecondRun()
+
+
+@pytest.fixture
+def passes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many rows each pass of any model computes."""
+    counts: list[int] = []
+    hidden = Transformer.hidden
+
+    def counting(model: Transformer, token_ids: torch.Tensor, *more: Any) -> torch.Tensor:
+        counts.append(len(token_ids))
+        return hidden(model, token_ids, *more)
+
+    monkeypatch.setattr(Transformer, "hidden", counting)
+    return counts
 
 
 def compared(second: SecondRun, scope: Scope, reading: Reading, **wanted: Any) -> Comparison:
@@ -141,6 +157,34 @@ def test_the_model_is_shared_and_the_first_run_is_left_as_it_was(
     grown = scope.edit("a bad cabi")
     assert grown.computed == (9, 10)
     assert grown.conditions == Conditions()
+
+
+def test_what_the_first_run_has_read_is_not_read_again(
+    scope: Scope, second: SecondRun, passes: list[int]
+) -> None:
+    """Neither the text nor the beginning of another one; and each goes its own way from there."""
+    reading = scope.edit("bad cab fed")
+    passes.clear()
+    assert (compared(second, scope, reading).difference == 0).all()
+    assert passes == []
+    compared(second, scope, reading, text="bad cab a bag")
+    assert passes == [len("a bag")]
+    again = scope.edit("bad cab fee")
+    assert passes == [len("a bag"), 1]
+    fresh = Scope(Loaded(scope._run.model, scope.tokenizer, scope.info)).edit("bad cab fee")
+    assert again.focus.weights == pytest.approx(fresh.focus.weights, abs=1e-6)
+    assert again.session.loss[1:] == pytest.approx(fresh.session.loss[1:], abs=1e-5)
+
+
+def test_another_text_under_another_mask_takes_one_pass(
+    scope: Scope, second: SecondRun, passes: list[int]
+) -> None:
+    """The text that was there before is not read under the new mask first."""
+    reading = scope.edit("bad cab fed")
+    compared(second, scope, reading)
+    passes.clear()
+    compared(second, scope, reading, text="a bag", conditions=Conditions(mask="none"))
+    assert passes == [len("a bag")]
 
 
 def test_a_letter_more_costs_the_second_run_one_row(scope: Scope, second: SecondRun) -> None:

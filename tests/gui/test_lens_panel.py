@@ -204,16 +204,18 @@ def test_letters_stand_out_on_every_shade() -> None:
             assert (lights[1] + 0.05) / (lights[0] + 0.05) >= 4.5
 
 
-def test_the_last_row_is_proven_to_be_the_output(panel: LensPanel, scope: Scope) -> None:
+def test_the_residuals_are_proven_to_end_in_the_output(panel: LensPanel, scope: Scope) -> None:
     """A check with its figure; it fails if the shown pass said something else."""
     reading = scope.look(Look())
     lens = show(panel, scope, reading)
     assert panel.check.verdict == "holds"
-    assert panel.check.text() == "✓ last row = the model's output: ± 0"
+    ending = "residuals end in the model's output"
+    assert panel.check.text() == f"✓ {ending}: ± {lens.difference:.1g}"
+    assert 0 < lens.difference < 1e-5
     wrong = replace(lens, differences=np.full(len(lens), 0.25, np.float32))
     show(panel, scope, reading, lens=OpenedLens(reading, wrong))
     assert panel.check.verdict == "fails"
-    assert panel.check.text() == "✗ last row = the model's output: ± 0.2"
+    assert panel.check.text() == f"✗ {ending}: ± 0.2"
     lost = replace(lens, differences=np.full(len(lens), np.nan, np.float32))
     show(panel, scope, reading, lens=OpenedLens(reading, lost))
     assert panel.check.verdict == "fails"
@@ -463,6 +465,38 @@ def test_being_seen_is_told(qtbot: QtBot, panel: LensPanel) -> None:
     assert len(wished) <= 4
 
 
+@pytest.fixture
+def in_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One position at a time, and each is shown."""
+    monkeypatch.setattr("engine.lens_pass._NUMBERS", 1)
+    monkeypatch.setattr("gui.asides._SLICE_SECONDS", 0.0)
+
+
+@pytest.mark.usefixtures("in_bits")
+def test_positions_that_are_not_read_yet_are_blank_and_say_so(
+    panel: LensPanel, scope: Scope
+) -> None:
+    """Nor are they exported; the selected one is there at once."""
+    reading = scope.look(Look(query=4))
+    lens = scope.lens(reading, lambda: True)
+    assert lens is not None
+    opened = OpenedLens(reading, lens)
+    show(panel, scope, reading, lens=opened, selection=Selection(query=4))
+    assert panel.grid.cell_text(2, 4)
+    assert not any(panel.grid.cell_text(2, at) for at in range(12) if at != 4)
+    blank = QColor(THEMES["light"].raised).rgb()
+    picture = colours(panel.grid.viewport())
+    is_blank = [picture[middle(panel.grid.cell_place(1, at))] == blank for at in range(12)]
+    assert is_blank == [at != 4 for at in range(12)]
+    assert panel.check.text().endswith(" · 1 of 12 positions read")
+    point_at(panel.grid.viewport(), panel.grid.cell_place(1, 7).center())
+    assert panel.told.text() == "Position 7 is being read."
+    (table,) = panel.numbers(view_of(reading, lens=opened))
+    assert np.asarray(table.columns["position"]).tolist() == [4]
+    show(panel, scope, reading, lens=opened, selection=Selection(query=5))
+    assert panel.heading.text() == "Position 5 is being read."
+
+
 # The whole window
 
 
@@ -551,6 +585,32 @@ def test_the_panel_follows_the_text_the_mask_and_the_cursor(whole: WholeWindow) 
         whole.reading.session.loss[1:], abs=1e-4
     )
     assert panel.grid.positions_in_sight().stop == 5
+
+
+def read_positions(whole: WholeWindow) -> list[int]:
+    """Which positions of the shown text the lens has."""
+    opened = whole.state.lens
+    if opened is None or opened.lens is None or not opened.answers(whole.reading):
+        return []
+    return [int(at) for at in np.flatnonzero(opened.lens.known)]
+
+
+@pytest.mark.usefixtures("in_bits")
+def test_a_long_lens_fills_up_around_what_is_selected(whole: WholeWindow) -> None:
+    """Each part is shown; another selection goes before the rest; in the end all is there."""
+    whole.wish(EditText("question the is that be to not or be to"), SelectPosition(20))
+    seen: list[list[int]] = []
+    whole.app.store.changed.connect(lambda *_: seen.append(read_positions(whole)))
+    whole.action("panel_lens").trigger()
+    wait_until(lambda: len(read_positions(whole)) >= 5)
+    first = next(each for each in seen if each)
+    assert first == [20]
+    assert whole.app.controller is not None
+    whole.app.controller.fulfil(SelectPosition(2))
+    wait_until(lambda: 2 in read_positions(whole))
+    assert 10 not in read_positions(whole)
+    wait_until(lambda: read_positions(whole) == list(range(whole.reading.n_tokens)), "the rest")
+    assert [len(each) for each in seen] == sorted(len(each) for each in seen)
 
 
 def test_a_click_moves_the_selection_of_the_window(whole: WholeWindow) -> None:
