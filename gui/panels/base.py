@@ -23,6 +23,8 @@ from gui.stamp import Fact
 from gui.view import View
 from gui.wishes import Want, Wish
 
+LATE_MS = 150  # after which an answer that is still awaited is said to be
+
 
 @dataclass(frozen=True)
 class Figure:
@@ -190,6 +192,24 @@ class AskingPanel(Panel):
         # Later, for a panel may be shown or hidden while the store is telling.
         self._tell_soon = QTimer(self, singleShot=True, interval=0)
         self._tell_soon.timeout.connect(lambda: self.wish(self.wants(self.is_seen)))
+        # Most answers come sooner; dimming the panel for each of them would only make it flicker.
+        self._late = QTimer(self, singleShot=True, interval=LATE_MS)
+        self._late.timeout.connect(self._grow_late)
+        self._is_late = False
+
+    def is_stale(self, view: View, *, is_answered: bool) -> bool:
+        """Whether to dim what is shown: the window's answer is awaited, or the panel's for long."""
+        if is_answered:
+            self._is_late = False
+            self._late.stop()
+        elif not self._is_late and not self._late.isActive():
+            self._late.start()
+        return view.state.stale or self._is_late
+
+    def _grow_late(self) -> None:
+        self._is_late = True
+        if self._drawn is not None and self.is_seen:
+            self.draw(self._drawn, self._drawn)
 
     def showEvent(self, event: QShowEvent) -> None:
         """Ask."""

@@ -76,7 +76,7 @@ class CellPanel(AskingPanel):
             self._show_nothing(missing or WAITING)
             return
         is_selected = opened.answers(view.reading, view.state.selection.key)
-        self.view.set_stale(view.state.stale or not is_selected)
+        self.view.set_stale(self.is_stale(view, is_answered=is_selected))
         if previous is None or opened is not previous.state.cell or not self.view.rows():
             self._show_cell(opened, cell)
         if is_selected and self._place is not None:

@@ -74,7 +74,7 @@ class CodePanel(AskingPanel):
         if opened is None or code is None:
             self._show_nothing(missing or (opened.obstacle if opened else "") or WAITING)
             return
-        stale = view.state.stale or not opened.answers(view.reading)
+        stale = self.is_stale(view, is_answered=opened.answers(view.reading))
         self._show_code(opened, code, stale=stale)
 
     def reading_of(self, view: View) -> Reading | None:

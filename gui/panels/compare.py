@@ -127,8 +127,9 @@ class ComparePanel(AskingPanel):
             (b.focus.layer, b.focus.head), b.info.config.n_layer, b.info.config.n_head
         )
         self.legends.set_legends(self.matrices[0].legend, self.matrices[2].legend)
+        is_stale = self.is_stale(view, is_answered=not standing.pending) or bool(obstacle)
         for widget in (*self.matrices, self.candidates):
-            widget.set_stale(state.stale or bool(obstacle or standing.pending))
+            widget.set_stale(is_stale)
         self._follow_selection(view, comparison)
         if is_other or obstacle != self._told_obstacle:
             self._describe(comparison, obstacle)

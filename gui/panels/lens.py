@@ -72,7 +72,7 @@ class LensPanel(AskingPanel):
         if self._table is None or self._table.lens is not lens:
             self._show_lens(opened.reading, lens)
         is_shown = view.reading is not None and opened.answers(view.reading)
-        self.grid.set_stale(view.state.stale or not is_shown)
+        self.grid.set_stale(self.is_stale(view, is_answered=is_shown))
         last = len(lens) - 1
         self._show_position(last if view.query is None else min(view.query, last))
 

@@ -101,7 +101,7 @@ class ResidualPanel(AskingPanel):
         ):
             self.view.set_table(self._table, selected)
         is_asked = opened.answers(view.reading, view.state.followed_id)
-        self.view.set_stale(view.state.stale or not is_asked)
+        self.view.set_stale(self.is_stale(view, is_answered=is_asked))
         followed = view.state.followed
         if is_asked and (
             is_new

@@ -301,7 +301,8 @@ def test_until_the_answer_comes_the_panel_says_so(
     text = panel.text()
     opened = OpenedCell(reading, 3, cell)
     panel.show_view(view_of(reading, cell=opened, selection=Selection(0, 1, 8, 4)))
-    assert panel.view._is_stale
+    assert not panel.view._is_stale
+    wait_until(lambda: panel.view._is_stale)
     assert panel.text() == text
 
 

@@ -217,7 +217,7 @@ def test_old_lines_are_dimmed_until_the_new_ones_come(
     panel.show_view(view_of(reading, code=opened, wants_code=True))
     assert (colours(panel.view) == query).any()
     panel.show_view(view_of(scope.look(Look(0, 1, None)), code=opened, wants_code=True))
-    assert not (colours(panel.view) == query).any()
+    wait_until(lambda: not (colours(panel.view) == query).any())
     panel.show_view(view_of(reading, code=opened, wants_code=True))
     assert (colours(panel.view) == query).any()
 

@@ -245,7 +245,7 @@ def test_what_is_shown_is_dimmed_while_the_next_is_worked_out(
     QApplication.processEvents()
     assert panel.shown is not None
     assert panel.shown.a is before.a
-    assert all(matrix._is_stale for matrix in panel.matrices)
+    wait_until(lambda: all(matrix._is_stale for matrix in panel.matrices))
     whole.type("!")
     wait_until(lambda: whole.reading.document.text == f"{TEXT}!", "A's answer")
     monkeypatch.setattr(SecondRun, "compare", compare)

@@ -443,9 +443,9 @@ def test_what_answers_for_another_text_is_dimmed_until_the_new_comes(
     assert (colours(panel.grid.viewport()) == fresh).all()
     for other in (scope.edit(TEXT + " "), scope.set_conditions(Conditions(mask="none"))):
         panel.show_view(view_of(other, lens=opened, wants_lens=True))
-        QApplication.processEvents()
         place = panel.grid.cell_place(0, 2)
         y, x = int(place.top()) + 4, int(place.left()) + 4
+        wait_until(lambda: bool((colours(panel.grid.viewport()) != fresh).any()))
         dimmed = colours(panel.grid.viewport())
         ground = QColor(THEMES["light"].surface).green()
         before, after = (QColor.fromRgb(int(each[y, x])).green() for each in (fresh, dimmed))
