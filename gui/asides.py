@@ -129,8 +129,7 @@ class Asides:
     def want(self, wish: Want) -> None:
         """Somebody looks at an answer, or no longer does."""
         question = next(each for each in QUESTIONS if each.wish is type(wish))
-        was_wanted = self._is_wanted(question)
-        self._store.update(**{f"wants_{question.kind}": wish.wanted})
+        was_wanted = self._store.want(wish)
         self._open(question)
         forget = question.forget
         if forget is not None and was_wanted and not wish.wanted:
@@ -145,7 +144,7 @@ class Asides:
     def _open(self, question: Question) -> None:
         state = self._store.state
         reading, replaced = state.reading, self._aside if question.is_urgent else IDLE
-        if reading is None or not self._is_wanted(question):
+        if reading is None or question.wish not in state.wanted:
             return
         if self._asking.awaits_more_than(replaced) or (question.rests_in_play and state.playing):
             return
@@ -167,10 +166,6 @@ class Asides:
         if asked is None or not self._asking.awaits(asked[0]):
             return False
         return asked[1] is reading and asked[2] == about
-
-    def _is_wanted(self, question: Question) -> bool:
-        is_wanted: bool = getattr(self._store.state, f"wants_{question.kind}")
-        return is_wanted
 
     def _show(self, question: Question, answer: Any) -> None:  # noqa: ANN401 - of any kind
         state = self._store.state

@@ -11,6 +11,7 @@ from engine.reading import Reading
 from gui.asking import IDLE, Asking, attempt
 from gui.messages import Messages
 from gui.state import OpenedComparison, Store
+from gui.wishes import WantComparison
 
 if TYPE_CHECKING:
     from engine.scope import Scope
@@ -27,11 +28,10 @@ class Comparing:
         self._second: SecondRun | None = None  # set and used on the engine's thread alone
         self._asked: tuple[int, OpenedComparison] | None = None  # the latest job, and what for
 
-    def want(self, *, wanted: bool) -> None:
+    def want(self, wish: WantComparison) -> None:
         """Somebody looks, or no longer does: then its memory is given back."""
-        was_wanted = self._store.state.wants_comparison
-        self._store.update(wants_comparison=wanted)
-        if wanted:
+        was_wanted = self._store.want(wish)
+        if wish.wanted:
             self.open()
         elif was_wanted:
             self._asking.forget(self._forget, IDLE | {KIND})
@@ -51,7 +51,7 @@ class Comparing:
         """Ask for the comparison that is wanted now, unless it is there or on its way."""
         state = self._store.state
         reading, opened = state.reading, state.comparison
-        if not state.wants_comparison or reading is None:
+        if WantComparison not in state.wanted or reading is None:
             return
         if self._asking.awaits_more_than(IDLE | {KIND}):
             return

@@ -175,7 +175,7 @@ class Controller(QObject):
 
     @fulfil.register
     def _(self, wish: wishes.WantComparison) -> None:
-        self._comparing.want(wanted=wish.wanted)
+        self._comparing.want(wish)
 
     @fulfil.register
     def _(self, wish: wishes.Compare) -> None:
@@ -201,11 +201,11 @@ class Controller(QObject):
 
     @fulfil.register
     def _(self, wish: wishes.WantLeak) -> None:
-        self._experimenting.want(experimenting.LEAK, wanted=wish.wanted)
+        self._experimenting.want(wish)
 
     @fulfil.register
     def _(self, wish: wishes.WantSchemes) -> None:
-        self._experimenting.want(experimenting.SCHEMES, wanted=wish.wanted)
+        self._experimenting.want(wish)
 
     @fulfil.register
     def _(self, wish: wishes.ChangeExperiment) -> None:
@@ -213,7 +213,7 @@ class Controller(QObject):
 
     @fulfil.register
     def _(self, wish: wishes.WantWindows) -> None:
-        self._windowing.want(wanted=wish.wanted)
+        self._windowing.want(wish)
 
     @fulfil.register
     def _(self, wish: wishes.ChooseWindows) -> None:

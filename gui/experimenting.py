@@ -10,6 +10,7 @@ from engine.cancelling import Cancelled
 from engine.experiments import LeakTrials, SchemeReadings
 from gui.asking import IDLE, Asking, attempt
 from gui.state import ExperimentChoice, OpenedLeak, OpenedSchemes, Store
+from gui.wishes import Want, WantLeak, WantSchemes
 
 if TYPE_CHECKING:
     from engine.scope import Scope
@@ -36,9 +37,9 @@ class Experimenting:
         self._models: dict[str, SmallModels] = {}  # made and used on the engine's thread alone
         self._asked: dict[str, tuple[int, object]] = {}  # the latest job of a kind, and what for
 
-    def want(self, kind: str, *, wanted: bool) -> None:
+    def want(self, wish: Want) -> None:
         """Somebody looks at an experiment, or no longer does."""
-        self._store.update(**{f"wants_{kind}": wanted})
+        self._store.want(wish)
         self.open()
 
     def change(self, changes: dict[str, Any]) -> None:
@@ -52,9 +53,9 @@ class Experimenting:
         if state.reading is None:
             return
         text, choice = state.reading.document.text, state.experiment
-        if state.wants_leak and (state.leak is None or state.leak.text != text):
+        if WantLeak in state.wanted and (state.leak is None or state.leak.text != text):
             self._ask(LEAK, text, lambda void: self._leak(text, void), self._show_leak)
-        if state.wants_schemes and (
+        if WantSchemes in state.wanted and (
             state.schemes is None or (state.schemes.text, state.schemes.choice) != (text, choice)
         ):
             self._ask(

@@ -21,6 +21,7 @@ from gui.compare_choice import CompareChoice
 from gui.costs import Costs
 from gui.theme import LIGHT, Theme
 from gui.windows_state import WindowsState
+from gui.wishes import Want
 
 Scale = Literal["linear", "log", "row"]
 Drawing = Literal["heatmap", "arcs"]
@@ -279,28 +280,20 @@ class State:
     reading: Reading | None = None
     cache_check: CacheCheck | None = None
     selection: Selection = field(default_factory=Selection)
-    wants_cell: bool = False  # whether somebody looks at the arithmetic of the selected weight
+    wanted: frozenset[type[Want]] = frozenset()  # what somebody looks at of all that is asked aside
     cell: OpenedCell | None = None
-    wants_lens: bool = False  # whether somebody looks at what each layer would answer
     lens: OpenedLens | None = None
-    wants_residual: bool = False  # whether somebody looks at what was added to the residual
     residual: OpenedResidual | None = None
-    wants_consequence: bool = False  # whether somebody looks at what the number format does
     consequence: OpenedConsequence | None = None
-    wants_code: bool = False  # whether somebody looks at the engine's lines
     code: OpenedCode | None = None
     compare: CompareChoice = field(default_factory=CompareChoice)
-    wants_comparison: bool = False  # whether somebody looks at a second run beside this one
     comparison: OpenedComparison | None = None
     heads_off: HeadsOff = field(default_factory=HeadsOff)
-    wants_intact: bool = False  # whether somebody looks at what all heads would make of the text
     intact: OpenedIntact | None = None
     measuring: bool = False  # whether each head is being switched off in turn
     effects: OpenedEffects | None = None
-    wants_leak: bool = False  # whether somebody looks at the leak pair
     leak: OpenedLeak | None = None
     experiment: ExperimentChoice = field(default_factory=ExperimentChoice)
-    wants_schemes: bool = False  # whether somebody looks at the position schemes
     schemes: OpenedSchemes | None = None
     windows: WindowsState = field(default_factory=WindowsState)
     costs: Costs = field(default_factory=Costs)  # what context costs, measured
@@ -351,6 +344,12 @@ class Store(QObject):
     def state(self) -> State:
         """The state now."""
         return self._state
+
+    def want(self, wish: Want) -> bool:
+        """Note whether somebody looks; returns whether somebody did before."""
+        before, kind = self._state.wanted, frozenset({type(wish)})
+        self.update(wanted=before | kind if wish.wanted else before - kind)
+        return type(wish) in before
 
     def update(self, **changes: Any) -> None:  # noqa: ANN401 - the fields of State
         """Replace some fields and tell, unless nothing differs.

@@ -15,6 +15,7 @@ from gui.messages import Messages
 from gui.prepared import SENTENCE
 from gui.state import Store
 from gui.windows_state import Answer, Asked, asked_by
+from gui.wishes import WantWindows
 
 if TYPE_CHECKING:
     from engine.fixed_window import FixedWindow
@@ -40,11 +41,10 @@ class Windowing(QObject):
         self._came.connect(self._show_progress)
         self._part_came.connect(self._show_part)
 
-    def want(self, *, wanted: bool) -> None:
+    def want(self, wish: WantWindows) -> None:
         """Somebody looks, or no longer does: then what runs is given up, the counts forgotten."""
-        was_wanted = self._store.state.windows.wanted
-        self._store.update(windows=replace(self._store.state.windows, wanted=wanted))
-        if wanted:
+        was_wanted = self._store.want(wish)
+        if wish.wanted:
             self.open()
         elif was_wanted:
             self._asking.forget(self._forget, IDLE | {KIND})
@@ -65,7 +65,7 @@ class Windowing(QObject):
         """Ask for the next thing that is wanted, unless it is there or on its way."""
         state = self._store.state
         reading, windows = state.reading, state.windows
-        if not windows.wanted or reading is None or state.playing:
+        if WantWindows not in state.wanted or reading is None or state.playing:
             return
         if self._asking.awaits_more_than(IDLE | {KIND}):
             return
@@ -136,9 +136,10 @@ class Windowing(QObject):
             self._fixed[1].forget_counts()
 
     def _show_progress(self, share: float) -> None:
-        windows = self._store.state.windows
-        if windows.wanted and self._asked is not None and self._asking.awaits(self._asked[0]):
-            self._store.update(windows=replace(windows, progress=share))
+        state = self._store.state
+        is_awaited = self._asked is not None and self._asking.awaits(self._asked[0])
+        if WantWindows in state.wanted and is_awaited:
+            self._store.update(windows=replace(state.windows, progress=share))
 
     def _show_part(self, answer: Answer) -> None:
         """What there is of an answer that is still wanted."""

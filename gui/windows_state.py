@@ -117,7 +117,6 @@ class Answer:
 class WindowsState:
     """Everything of the Windows panel that can change while it is open."""
 
-    wanted: bool = False  # whether somebody looks
     choice: WindowsChoice = field(default_factory=WindowsChoice)
     answers: tuple[Answer, ...] = ()  # the latest of each kind
     progress: float | None = None  # of what is being worked out, 0 to 1

@@ -20,6 +20,7 @@ from engine.reading import Reading
 from gui.numbers import Table
 from gui.panels.table import ROWS
 from gui.stamp import Fact
+from gui.theme import Theme
 from gui.view import View
 from gui.wishes import Want, Wish
 
@@ -91,7 +92,12 @@ class Panel(QWidget):
         self._waiting = None
         if view is not self._drawn:
             previous, self._drawn = self._drawn, view
+            if previous is None or view.theme is not previous.theme:
+                self._dress(view.theme)
             self.draw(view, previous)
+
+    def _dress(self, theme: Theme) -> None:
+        """Take on a theme; what is shown is drawn after."""
 
     def showEvent(self, event: QShowEvent) -> None:
         """Catch up on what happened while the panel was hidden."""
@@ -196,6 +202,12 @@ class AskingPanel(Panel):
         self._late = QTimer(self, singleShot=True, interval=LATE_MS)
         self._late.timeout.connect(self._grow_late)
         self._is_late = False
+
+    def show_view(self, view: View) -> None:
+        """The same; and whoever does not know that the panel is seen is told again."""
+        super().show_view(view)
+        if self.is_seen and self.wants not in view.state.wanted:
+            self._tell_soon.start()
 
     def is_stale(self, view: View, *, is_answered: bool) -> bool:
         """Whether to dim what is shown: the window's answer is awaited, or the panel's for long."""

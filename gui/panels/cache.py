@@ -96,11 +96,8 @@ class CachePanel(Panel):
         if self._drawn is not None:
             self.wish(SetCache(not self._drawn.state.use_cache))
 
-    def draw(self, view: View, previous: View | None) -> None:
+    def draw(self, view: View, _previous: View | None) -> None:
         """Show the figures of this moment; the curves only if a pass was added."""
-        is_new_theme = previous is None or previous.theme is not view.theme
-        if is_new_theme:
-            self._dress(view.theme)
         self.switch.setChecked(view.state.use_cache)
         reading = view.reading
         missing = absence(view, "what the cache holds and saves")

@@ -65,10 +65,6 @@ class CellPanel(AskingPanel):
 
     def draw(self, view: View, previous: View | None) -> None:
         """Show the arithmetic that the view has; dimmed while it is not the selected weight's."""
-        if not view.state.wants_cell:
-            self._tell_soon.start()
-        if previous is None or view.theme is not previous.theme:
-            self._dress(view.theme)
         opened = view.state.cell
         missing = absence(view, "the arithmetic behind a weight")
         cell = None if opened is None or missing else opened.arithmetic

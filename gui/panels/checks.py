@@ -50,10 +50,8 @@ class ChecksPanel(Panel):
         self._n_columns = 0
         self._arrange()
 
-    def draw(self, view: View, previous: View | None) -> None:
+    def draw(self, view: View, _previous: View | None) -> None:
         """Show what was measured, or why nothing was."""
-        if previous is None or previous.theme is not view.theme:
-            self._dress(view.theme)
         missing = absence(view, "whether its numbers hold")
         self.sentence.setText(missing)
         self.sentence.setVisible(bool(missing))

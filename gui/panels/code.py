@@ -61,12 +61,8 @@ class CodePanel(AskingPanel):
         self._layout.addWidget(self.view, 1)
         self._layout.addLayout(self._foot)
 
-    def draw(self, view: View, previous: View | None) -> None:
+    def draw(self, view: View, _previous: View | None) -> None:
         """Show the lines that the view has; dimmed while they are not the selected row's."""
-        if not view.state.wants_code:
-            self._tell_soon.start()
-        if previous is None or view.theme is not previous.theme:
-            self._dress(view.theme)
         opened = view.state.code
         missing = absence(view, "the lines of the engine that computed a row")
         code = None if opened is None or missing else opened.code

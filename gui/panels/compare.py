@@ -100,13 +100,9 @@ class ComparePanel(AskingPanel):
         self.fields.changed.connect(lambda changes: self.wish(Compare(changes)))
         self.fields.preset_chosen.connect(self._take_preset)
 
-    def draw(self, view: View, previous: View | None) -> None:
+    def draw(self, view: View, _previous: View | None) -> None:
         """Show the comparison that the view has; dimmed while it is not what is wanted now."""
         state = view.state
-        if not state.wants_comparison:
-            self._tell_soon.start()
-        if previous is None or view.theme is not previous.theme:
-            self._dress(view.theme)
         path = view.reading.info.path if view.reading is not None else ""
         self.fields.show_choice(state.compare, state.text, path)
         standing = _standing_of(view)

@@ -157,8 +157,6 @@ class CostPanel(Panel):
     def draw(self, view: View, previous: View | None) -> None:
         """Show the formula at once, and what was measured as it comes."""
         is_new_theme = previous is None or previous.theme is not view.theme
-        if is_new_theme:
-            self._dress(view.theme)
         costs, reading = view.state.costs, view.reading
         self._reading = reading
         self._draw_controls(view)

@@ -107,10 +107,8 @@ class DesignsPanel(Panel):
         )
         return row
 
-    def draw(self, view: View, previous: View | None) -> None:
+    def draw(self, view: View, _previous: View | None) -> None:
         """Work everything out again: it is plain arithmetic."""
-        if previous is None or previous.theme is not view.theme:
-            self._dress(view.theme)
         chosen = view.state.costs.cache_format
         self.formats.button(tuple(CACHE_FORMATS).index(chosen)).setChecked(True)
         reading = view.reading

@@ -52,12 +52,8 @@ class FormatPanel(AskingPanel):
         )
         self._place()
 
-    def draw(self, view: View, previous: View | None) -> None:
+    def draw(self, view: View, _previous: View | None) -> None:
         """Show the format in force, and the latest comparison on this text."""
-        if not view.state.wants_consequence:
-            self._tell_soon.start()
-        if previous is None or view.theme is not previous.theme:
-            self._dress(view.theme)
         for label in self._labels:
             label.say("")
             label.setToolTip("")

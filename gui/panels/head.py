@@ -22,6 +22,7 @@ from gui.panels.absence import absence
 from gui.panels.base import Figure, Lead, Panel
 from gui.state import Scale
 from gui.tables import head_tables
+from gui.theme import Theme
 from gui.view import View
 from gui.widgets.arc_view import ArcView
 from gui.widgets.fitting_label import FittingLabel
@@ -117,8 +118,6 @@ class HeadPanel(Panel):
         chosen = view.state.heads_off.heads
         self.is_on.setChecked((view.layer, view.head) not in chosen)
         self.is_on.setEnabled(view.n_tokens > 0)
-        if previous is None or view.theme is not previous.theme:
-            self._dress(view)
         shown = self.views[display.drawing]
         has_moved_in = previous is None or previous.state.display.drawing != display.drawing
         self.stack.setCurrentWidget(shown)
@@ -186,14 +185,14 @@ class HeadPanel(Panel):
         if view is not None:
             self.wish(switched(view.state, (view.layer, view.head)))
 
-    def _dress(self, view: View) -> None:
-        unit = view.theme.unit
+    def _dress(self, theme: Theme) -> None:
+        unit = theme.unit
         self._layout.setContentsMargins(unit * 2, unit, unit * 2, unit)
         self._layout.setSpacing(unit)
-        self.heading.set_look(view.theme, view.theme.text, bold=True)
-        self.row_text.set_look(view.theme, view.theme.text)
+        self.heading.set_look(theme, theme.text, bold=True)
+        self.row_text.set_look(theme, theme.text)
         for head_view in self.views.values():
-            head_view.set_theme(view.theme)
+            head_view.set_theme(theme)
 
     def _select(self, query: int, key: int) -> None:
         self.wish(SelectPosition(query, key))

@@ -97,10 +97,6 @@ class HeadsOffPanel(AskingPanel):
 
     def draw(self, view: View, previous: View | None) -> None:
         """Show which heads are off, and what is known of them."""
-        if not view.state.wants_intact:
-            self._tell_soon.start()
-        if previous is None or view.theme is not previous.theme:
-            self._dress(view.theme)
         has_begun = view.state.measuring and not (previous and previous.state.measuring)
         if has_begun:
             self._turn_to(1)

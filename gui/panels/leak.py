@@ -66,13 +66,9 @@ class LeakPanel(AskingPanel):
         """Where the answer is read."""
         return self.views["none", "none"]
 
-    def draw(self, view: View, previous: View | None) -> None:
+    def draw(self, view: View, _previous: View | None) -> None:
         """Show the trials that the view has; dimmed while they are not the shown text's."""
         state = view.state
-        if not state.wants_leak:
-            self._tell_soon.start()
-        if previous is None or view.theme is not previous.theme:
-            self._dress(view.theme)
         missing = absence(view, "what each model makes of it")
         opened = None if missing else state.leak
         trials = None if opened is None else opened.trials

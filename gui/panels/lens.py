@@ -57,12 +57,8 @@ class LensPanel(AskingPanel):
         self.grid.pointed.connect(self._explain)
         self.widths.idClicked.connect(lambda index: self.grid.set_shows_all(bool(index)))
 
-    def draw(self, view: View, previous: View | None) -> None:
+    def draw(self, view: View, _previous: View | None) -> None:
         """Show the lens that the view has; dimmed while it is not the shown text's."""
-        if not view.state.wants_lens:
-            self._tell_soon.start()
-        if previous is None or view.theme is not previous.theme:
-            self._dress(view.theme)
         opened = view.state.lens
         missing = absence(view, "what each layer would answer")
         lens = None if opened is None or missing else opened.lens

@@ -53,8 +53,6 @@ class LossPanel(Panel):
 
     def draw(self, view: View, previous: View | None) -> None:
         """Show the losses of the view's text."""
-        if previous is None or view.theme is not previous.theme:
-            self._dress(view.theme)
         self.rows.set_stale(view.state.stale)
         reading = view.reading
         if reading is None or not view.n_tokens:

@@ -87,10 +87,8 @@ class MaskPanel(Panel):
                 self._memory.remember(view.reading)
         super().show_view(view)
 
-    def draw(self, view: View, previous: View | None) -> None:
+    def draw(self, view: View, _previous: View | None) -> None:
         """Show the mask in force and what it did."""
-        if previous is None or previous.theme is not view.theme:
-            self._set_theme(view.theme)
         self._draw_controls(view)
         self._draw_effect(view)
         parts = (self.explanation, self.note, self.loss, self.loss_caption, self.top, self.others)
@@ -198,7 +196,7 @@ class MaskPanel(Panel):
 
     # Look
 
-    def _set_theme(self, theme: Theme) -> None:
+    def _dress(self, theme: Theme) -> None:
         unit = theme.unit
         for button in self.choices.buttons():
             button.setStyleSheet(_radio_style(theme))

@@ -58,8 +58,6 @@ class NextTokenPanel(Panel):
 
     def draw(self, view: View, previous: View | None) -> None:
         """Show the candidates of the view."""
-        if previous is None or view.theme is not previous.theme:
-            self._set_theme(view.theme)
         if previous is None or view.state.sampling is not previous.state.sampling:
             self.sampling.show_sampling(view.state.sampling)
         self.bars.set_stale(view.state.stale)
@@ -132,7 +130,7 @@ class NextTokenPanel(Panel):
         token = quoted(candidates.text(token_id))
         self.arithmetic.set_wordings(f"{token}: {candidates.arithmetic(token_id)}")
 
-    def _set_theme(self, theme: Theme) -> None:
+    def _dress(self, theme: Theme) -> None:
         unit = theme.unit
         self.bars.set_theme(theme)
         self.sampling.set_theme(theme)

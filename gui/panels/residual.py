@@ -83,10 +83,6 @@ class ResidualPanel(AskingPanel):
 
     def draw(self, view: View, previous: View | None) -> None:
         """Show the stream that the view has; dimmed while it is not the selected position's."""
-        if not view.state.wants_residual:
-            self._tell_soon.start()
-        if previous is None or view.theme is not previous.theme:
-            self._dress(view.theme)
         opened = view.state.residual
         missing = absence(view, "what each part of the model added")
         if opened is None or opened.stream is None or missing or view.reading is None:

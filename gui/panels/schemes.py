@@ -116,13 +116,9 @@ class SchemesPanel(AskingPanel):
         self.head_field.committed.connect(lambda n: self.wish(ChangeExperiment({"head": n})))
         self.long.clicked.connect(lambda: self.wish(EditText(resources.long_passage())))
 
-    def draw(self, view: View, previous: View | None) -> None:
+    def draw(self, view: View, _previous: View | None) -> None:
         """Show the readings that the view has; dimmed while they are not the wanted ones."""
         state = view.state
-        if not state.wants_schemes:
-            self._tell_soon.start()
-        if previous is None or view.theme is not previous.theme:
-            self._dress(view.theme)
         self._show_choice(state.experiment)
         missing = absence(view, "what each model makes of it")
         opened = None if missing else state.schemes

@@ -80,10 +80,8 @@ class TimePanel(Panel):
         playing = self._drawn is not None and self._drawn.state.playing != ""
         return Play("" if playing else "play")
 
-    def draw(self, view: View, previous: View | None) -> None:
+    def draw(self, view: View, _previous: View | None) -> None:
         """Show where the text stands and what can be done from there."""
-        if previous is None or previous.theme is not view.theme:
-            self._dress(view.theme)
         self._draw_buttons(view)
         self._draw_slider(view)
         self._draw_labels(view)

@@ -118,8 +118,6 @@ class TwoWaysPanel(Panel):
     def draw(self, view: View, previous: View | None) -> None:
         """Show what is known; curves only where that has changed."""
         is_new_theme = previous is None or previous.theme is not view.theme
-        if is_new_theme:
-            self._dress(view.theme)
         costs = view.state.costs
         before = None if previous is None else previous.state.costs
         self.steps.show_value(costs.n_steps)

@@ -52,12 +52,8 @@ class WindowsPanel(AskingPanel):
         for table in self.findChildren(StripTable):
             self.copy_by_key(table)
 
-    def draw(self, view: View, previous: View | None) -> None:
+    def draw(self, view: View, _previous: View | None) -> None:
         """Show the open page."""
-        if not view.state.windows.wanted:
-            self._tell_soon.start()
-        if previous is None or view.theme is not previous.theme:
-            self._dress(view.theme)
         at = PAGES.index(view.state.windows.choice.page)
         self.pages.button(at).setChecked(True)
         self._stack.setCurrentIndex(at)

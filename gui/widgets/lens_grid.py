@@ -391,7 +391,7 @@ class LensGrid(QAbstractScrollArea):
         n_positions, n_depths = (len(table.lens), table.lens.n_layer + 1) if table else (1, 1)
         is_short = width < 45 * axis.em
         names = [table.depth_name(d, short=is_short) for d in range(n_depths)] if table else [""]
-        left = ceil(max(axis.widest(names), axis.width(DEPTH_AXIS))) + 2.0 * unit
+        left = ceil(max(self._bold.widest(names), axis.width(DEPTH_AXIS))) + 2.0 * unit
         top = axis.line + unit
         foot = axis.line + 2 * unit
         room_x, room_y = max(1.0, width - left - 1), max(1.0, height - top - foot)

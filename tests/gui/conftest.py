@@ -1,15 +1,25 @@
 """Small models on disk, which the window opens as it opens any other."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
 LETTERS = "\n !,.?abcdefghijklmnopqrstuvwxyzT"
 LIMIT = 64
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _own_look(qapp: QApplication) -> Iterator[None]:
+    """A theme that a module's tests put on the application goes with them."""
+    font, palette, sheet = qapp.font(), qapp.palette(), qapp.styleSheet()
+    yield
+    qapp.setFont(font)
+    qapp.setPalette(palette)
+    qapp.setStyleSheet(sheet)
 
 
 @pytest.fixture(scope="session")

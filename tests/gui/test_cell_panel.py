@@ -68,7 +68,9 @@ def show(
     assert cell is not None
     selection = Selection(look.layer, look.head, look.query, key)
     opened = OpenedCell(reading, key, cell)
-    panel.show_view(view_of(reading, cell=opened, selection=selection, wants_cell=True, **fields))
+    panel.show_view(
+        view_of(reading, cell=opened, selection=selection, wanted=frozenset({WantCell}), **fields)
+    )
     QApplication.processEvents()
     return reading, cell
 
@@ -145,7 +147,7 @@ def whole(one_window: WholeWindow) -> WholeWindow:
     one_window.wish(EditText(TEXT), SetMask({"mask": "causal"}), SelectHead(0, 0))
     one_window.wish(SelectPosition(None))
     one_window.action("panel_heads").trigger()
-    wait_until(lambda: not one_window.state.wants_cell)
+    wait_until(lambda: WantCell not in one_window.state.wanted)
     CountedScope.count = 0
     return one_window
 
@@ -201,12 +203,12 @@ def test_a_click_on_a_weight_opens_its_arithmetic(whole: WholeWindow) -> None:
 def test_a_hidden_panel_asks_for_nothing(whole: WholeWindow) -> None:
     """Not while typing and selecting before it is seen, nor after it was left."""
     whole.wish(EditText("to be"), SelectPosition(3, 1), SelectHead(0, 2))
-    assert not whole.state.wants_cell
+    assert WantCell not in whole.state.wanted
     assert CountedScope.count == 0
     opened_panel(whole)
     assert CountedScope.count == 1
     whole.action("panel_heads").trigger()
-    wait_until(lambda: not whole.state.wants_cell)
+    wait_until(lambda: WantCell not in whole.state.wanted)
     whole.wish(EditText("to be or"), SelectPosition(4, 2))
     assert CountedScope.count == 1
     opened_panel(whole)
@@ -256,7 +258,7 @@ def test_a_panel_that_is_closed_asks_for_nothing_any_more(whole: WholeWindow) ->
     dock = whole.window.findChild(QDockWidget, "dock_cell")
     assert isinstance(dock, QDockWidget)
     dock.close()
-    wait_until(lambda: not whole.state.wants_cell)
+    wait_until(lambda: WantCell not in whole.state.wanted)
     count = CountedScope.count
     whole.wish(SelectPosition(5, 2))
     assert CountedScope.count == count
@@ -295,7 +297,7 @@ def test_until_the_answer_comes_the_panel_says_so(
     """Then it dims what is no longer the selected weight's, and keeps it."""
     scope = make_scope()
     reading = scope.look(Look())
-    panel.show_view(view_of(reading, wants_cell=True))
+    panel.show_view(view_of(reading, wanted=frozenset({WantCell})))
     assert WAITING in panel.accessibleDescription()
     reading, cell = show(panel, scope, Look(0, 1, 8), 3)
     text = panel.text()

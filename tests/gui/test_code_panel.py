@@ -66,7 +66,7 @@ def show(panel: CodePanel, scope: Scope, look: Look | None = None, **fields: Any
     code = scope.code(reading)
     assert code is not None
     opened = fields.pop("code", OpenedCode(reading, code))
-    panel.show_view(view_of(reading, code=opened, wants_code=True, **fields))
+    panel.show_view(view_of(reading, code=opened, wanted=frozenset({WantCode}), **fields))
     QApplication.processEvents()
     return code
 
@@ -187,7 +187,7 @@ def test_without_a_text_or_a_model_a_sentence_says_so(
     panel: CodePanel, make_scope: Callable[..., Scope]
 ) -> None:
     reading = make_scope("").edit("")
-    panel.show_view(view_of(reading, code=OpenedCode(reading, None), wants_code=True))
+    panel.show_view(view_of(reading, code=OpenedCode(reading, None), wanted=frozenset({WantCode})))
     assert of(panel, "sentence")[0].startswith("There is no text yet.")
     panel.show_view(view_of(None, phase="starting"))
     assert of(panel, "sentence") == ["The model is being loaded."]
@@ -198,10 +198,12 @@ def test_what_keeps_the_lines_from_being_shown_stands_in_their_place(
     panel: CodePanel, make_scope: Callable[..., Scope]
 ) -> None:
     reading = make_scope().look(Look())
-    panel.show_view(view_of(reading, wants_code=True))
+    panel.show_view(view_of(reading, wanted=frozenset({WantCode})))
     assert of(panel, "sentence") == [WAITING]
     obstacle = "attend was changed since the program started; start it again."
-    panel.show_view(view_of(reading, code=OpenedCode(reading, None, obstacle), wants_code=True))
+    panel.show_view(
+        view_of(reading, code=OpenedCode(reading, None, obstacle), wanted=frozenset({WantCode}))
+    )
     assert of(panel, "sentence") == [obstacle]
     assert panel.view.toPlainText() == obstacle
 
@@ -214,11 +216,13 @@ def test_old_lines_are_dimmed_until_the_new_ones_come(
     opened = OpenedCode(reading, scope.code(reading))
     theme = THEMES["light"]
     query = QColor(theme.query).rgb()
-    panel.show_view(view_of(reading, code=opened, wants_code=True))
+    panel.show_view(view_of(reading, code=opened, wanted=frozenset({WantCode})))
     assert (colours(panel.view) == query).any()
-    panel.show_view(view_of(scope.look(Look(0, 1, None)), code=opened, wants_code=True))
+    panel.show_view(
+        view_of(scope.look(Look(0, 1, None)), code=opened, wanted=frozenset({WantCode}))
+    )
     wait_until(lambda: not (colours(panel.view) == query).any())
-    panel.show_view(view_of(reading, code=opened, wants_code=True))
+    panel.show_view(view_of(reading, code=opened, wanted=frozenset({WantCode})))
     assert (colours(panel.view) == query).any()
 
 
@@ -407,7 +411,7 @@ def test_hidden_it_asks_for_nothing_and_seen_it_follows(
     wait_until(lambda: shown(whole) is whole.reading, "the lines of the new text")
     n_asked = len(asked)
     whole.window.go_to_panel("heads")
-    wait_until(lambda: not whole.state.wants_code, "nobody to look")
+    wait_until(lambda: WantCode not in whole.state.wanted, "nobody to look")
     whole.wish(EditText("another text"))
     assert len(asked) == n_asked
 

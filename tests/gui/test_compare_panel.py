@@ -206,7 +206,7 @@ def test_a_keystroke_costs_nothing_while_nobody_looks(
 
     monkeypatch.setattr(ComparePanel, "draw", drawing)
     whole.window.go_to_panel("head")
-    wait_until(lambda: not whole.state.wants_comparison, "nobody to look")
+    wait_until(lambda: WantComparison not in whole.state.wanted, "nobody to look")
     controller = whole.app.controller
     assert controller is not None
     wait_until(lambda: not controller._tickets, "the memory")
@@ -537,7 +537,12 @@ def show(
     comparison = SecondRun().compare(scope, reading, wanted)
     assert comparison is not None
     opened = OpenedComparison(reading, wanted, comparison)
-    fields = {"compare": choice, "comparison": opened, "wants_comparison": True, **fields}
+    fields = {
+        "compare": choice,
+        "comparison": opened,
+        "wanted": frozenset({WantComparison}),
+        **fields,
+    }
     panel.show_view(view_of(reading, **fields))
     QApplication.processEvents()
     return comparison

@@ -22,7 +22,7 @@ from gui.widgets.fitting_label import FittingLabel
 from gui.widgets.number_field import NumberField
 from gui.widgets.scheme_charts import smoothed
 from gui.widgets.wrapping_label import WrappingLabel
-from gui.wishes import EditText
+from gui.wishes import EditText, WantLeak
 from tests.gui.picture_facts import colours, point_at
 from tests.gui.whole_window import WholeWindow, wait_until
 
@@ -130,7 +130,7 @@ def test_an_empty_text_asks_to_type_something(whole: WholeWindow) -> None:
 def test_a_hidden_panel_asks_for_nothing(whole: WholeWindow) -> None:
     leak_of(whole)
     whole.window.go_to_panel("head")
-    wait_until(lambda: not whole.state.wants_leak, "that nobody looks")
+    wait_until(lambda: WantLeak not in whole.state.wanted, "that nobody looks")
     before = whole.state.leak
     whole.type("?")
     whole.idle()
@@ -366,7 +366,7 @@ def test_a_smoothed_loss_is_the_mean_with_what_stands_before_it() -> None:
 def test_closing_while_the_models_read_ends_at_once(qapp: QApplication, small_model: Path) -> None:  # noqa: ARG001
     window = WholeWindow(model=small_model, prompt=TEXT * 6).start()
     window.window.go_to_panel("leak")
-    wait_until(lambda: window.state.wants_leak, "the panel")
+    wait_until(lambda: WantLeak in window.state.wanted, "the panel")
     window.close()
 
 

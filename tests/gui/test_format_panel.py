@@ -233,7 +233,7 @@ def test_the_panel_compares_with_float32_while_it_is_seen(
     )
     assert len(loads) == 1
     whole.window.go_to_panel("heads")
-    wait_until(lambda: not whole.state.wants_consequence, "nobody to look")
+    wait_until(lambda: WantConsequence not in whole.state.wanted, "nobody to look")
     whole.wish(EditText(f"{TEXT}?"))
     whole.window.go_to_panel("format")
     wait_until(lambda: len(loads) == 2, "the weights once more")

@@ -26,7 +26,15 @@ from gui.panels.heads_off import HINT, NOT_MEASURED, HeadsOffPanel
 from gui.state import HeadsOff
 from gui.theme import THEMES
 from gui.widgets.pair_rows import PairRows, Pairs
-from gui.wishes import EditText, SelectHead, SelectPosition, SetDisplay, SetHeadsOff, SetMask
+from gui.wishes import (
+    EditText,
+    SelectHead,
+    SelectPosition,
+    SetDisplay,
+    SetHeadsOff,
+    SetMask,
+    WantIntact,
+)
 from tests.gui.picture_facts import colours, middle, point_at
 from tests.gui.tiny_scope import tiny_scope, view_of
 from tests.gui.whole_window import WholeWindow, wait_until
@@ -579,7 +587,7 @@ def test_a_hidden_panel_asks_for_nothing(whole: WholeWindow) -> None:
     """The engine compares only for who looks."""
     whole.window.go_to_panel("mask")
     whole.idle()
-    wait_until(lambda: not whole.state.wants_intact)
+    wait_until(lambda: WantIntact not in whole.state.wanted)
     whole.wish(SetHeadsOff({"heads": frozenset({(1, 0)})}))
     assert whole.state.intact is None or not whole.state.intact.answers(whole.reading)
     whole.window.go_to_panel("heads_off")

@@ -76,7 +76,7 @@ def show(panel: LensPanel, scope: Scope, reading: Reading, **fields: Any) -> Len
     lens = scope.lens(reading)
     assert lens is not None
     opened = fields.pop("lens", OpenedLens(reading, lens))
-    panel.show_view(view_of(reading, lens=opened, wants_lens=True, **fields))
+    panel.show_view(view_of(reading, lens=opened, wanted=frozenset({WantLens}), **fields))
     QApplication.processEvents()
     return lens
 
@@ -420,12 +420,12 @@ def test_until_the_answer_comes_the_panel_says_so(panel: LensPanel, scope: Scope
     panel.show_view(view_of(None, phase="starting"))
     assert panel.accessibleDescription().endswith("The model is being loaded.")
     reading = scope.look(Look())
-    panel.show_view(view_of(reading, wants_lens=True))
+    panel.show_view(view_of(reading, wanted=frozenset({WantLens})))
     assert panel.accessibleDescription().endswith(WAITING)
     assert panel.check.isHidden()
     show(panel, scope, reading)
     assert panel.check.isVisible()
-    panel.show_view(view_of(scope.edit(""), wants_lens=True))
+    panel.show_view(view_of(scope.edit(""), wanted=frozenset({WantLens})))
     assert "There is no text yet." in panel.accessibleDescription()
     assert panel.check.isHidden()
 
@@ -442,7 +442,7 @@ def test_what_answers_for_another_text_is_dimmed_until_the_new_comes(
     show(panel, scope, scope.look(Look(1, 2, 11)), lens=opened)
     assert (colours(panel.grid.viewport()) == fresh).all()
     for other in (scope.edit(TEXT + " "), scope.set_conditions(Conditions(mask="none"))):
-        panel.show_view(view_of(other, lens=opened, wants_lens=True))
+        panel.show_view(view_of(other, lens=opened, wanted=frozenset({WantLens})))
         place = panel.grid.cell_place(0, 2)
         y, x = int(place.top()) + 4, int(place.left()) + 4
         wait_until(lambda: bool((colours(panel.grid.viewport()) != fresh).any()))
@@ -526,7 +526,7 @@ def whole(one_window: WholeWindow) -> WholeWindow:
     """The window on TEXT before every test, with another panel in front."""
     one_window.wish(EditText(TEXT), SetMask({"mask": "causal"}), SelectPosition(None))
     one_window.action("panel_next_token").trigger()
-    wait_until(lambda: not one_window.state.wants_lens)
+    wait_until(lambda: WantLens not in one_window.state.wanted)
     CountedScope.count = 0
     return one_window
 
@@ -555,7 +555,7 @@ def opened_panel(whole: WholeWindow) -> LensPanel:
 def test_a_hidden_panel_asks_for_nothing(whole: WholeWindow) -> None:
     """Not while typing before it is seen, nor after it was left; a selection never asks anew."""
     whole.wish(EditText("to be"), SelectPosition(3), EditText("to bee"))
-    assert not whole.state.wants_lens
+    assert WantLens not in whole.state.wanted
     assert CountedScope.count == 0
     opened_panel(whole)
     assert CountedScope.count == 1
@@ -563,7 +563,7 @@ def test_a_hidden_panel_asks_for_nothing(whole: WholeWindow) -> None:
     wait_for_lens(whole)
     assert CountedScope.count == 1
     whole.action("panel_next_token").trigger()
-    wait_until(lambda: not whole.state.wants_lens)
+    wait_until(lambda: WantLens not in whole.state.wanted)
     whole.wish(EditText("to be or"))
     assert CountedScope.count == 1
     opened_panel(whole)

@@ -97,7 +97,13 @@ def show(panel: ResidualPanel, scope: Scope, look: Look | None = None, **fields:
     opened = fields.pop("residual", None) or opened_at(scope, reading, fields.get("followed"))
     selection = Selection(look.layer, look.head, look.query)
     panel.show_view(
-        view_of(reading, residual=opened, wants_residual=True, selection=selection, **fields)
+        view_of(
+            reading,
+            residual=opened,
+            wanted=frozenset({WantResidual}),
+            selection=selection,
+            **fields,
+        )
     )
     QApplication.processEvents()
     assert opened.stream is not None
@@ -611,7 +617,7 @@ def test_hostile_tokens_are_plain_visible_text(
     vocabulary = (token,) * len(reading.info.vocabulary)
     reading = replace(reading, info=replace(reading.info, vocabulary=vocabulary))
     opened = replace(opened_at(scope, scope.look(Look(1, 2))), reading=reading)
-    panel.show_view(view_of(reading, residual=opened, wants_residual=True))
+    panel.show_view(view_of(reading, residual=opened, wanted=frozenset({WantResidual})))
     for label in (panel.heading, panel.told):
         assert not set(label.text()) & set("\n\u202e")
         assert "<b>" not in label.toolTip()
@@ -686,13 +692,13 @@ def test_until_the_answer_comes_the_panel_says_so(panel: ResidualPanel, scope: S
     assert panel.accessibleDescription().endswith("The model is being loaded.")
     assert panel.search.isHidden()
     reading = scope.look(Look())
-    panel.show_view(view_of(reading, wants_residual=True))
+    panel.show_view(view_of(reading, wanted=frozenset({WantResidual})))
     assert panel.accessibleDescription().endswith(WAITING)
     assert panel.check.isHidden()
     show(panel, scope)
     assert panel.check.isVisible()
     assert panel.search.isVisible()
-    panel.show_view(view_of(scope.edit(""), wants_residual=True))
+    panel.show_view(view_of(scope.edit(""), wanted=frozenset({WantResidual})))
     assert "There is no text yet." in panel.accessibleDescription()
     assert panel.check.isHidden()
 
@@ -707,7 +713,7 @@ def test_what_answers_for_something_else_is_dimmed_until_the_new_comes(
 
     def bar(shown: Reading, **fields: Any) -> int:
         fields = {"selection": selection, "residual": opened, **fields}
-        panel.show_view(view_of(shown, wants_residual=True, **fields))
+        panel.show_view(view_of(shown, wanted=frozenset({WantResidual}), **fields))
         QApplication.processEvents()
         picture = colours(panel.view.viewport())
         return QColor.fromRgb(int(picture[middle(panel.view.length_bar(("mlp", 0, -1)))])).green()
@@ -770,7 +776,7 @@ def whole(one_window: WholeWindow) -> WholeWindow:
         EditText(TEXT), SetMask({"mask": "causal"}), SelectPosition(None), Follow("next")
     )
     one_window.action("panel_heads").trigger()
-    wait_until(lambda: not one_window.state.wants_residual)
+    wait_until(lambda: WantResidual not in one_window.state.wanted)
     CountedScope.count = 0
     return one_window
 
@@ -803,7 +809,7 @@ def opened_panel(whole: WholeWindow) -> ResidualPanel:
 def test_a_hidden_panel_asks_for_nothing(whole: WholeWindow) -> None:
     """Not while typing before it is seen, nor after it was left; a head never asks anew."""
     whole.wish(EditText("to be"), SelectPosition(3), EditText("to bee"), Follow("top"))
-    assert not whole.state.wants_residual
+    assert WantResidual not in whole.state.wanted
     assert CountedScope.count == 0
     opened_panel(whole)
     assert CountedScope.count == 1
@@ -811,7 +817,7 @@ def test_a_hidden_panel_asks_for_nothing(whole: WholeWindow) -> None:
     wait_for_answer(whole)
     assert CountedScope.count == 1
     whole.action("panel_heads").trigger()
-    wait_until(lambda: not whole.state.wants_residual)
+    wait_until(lambda: WantResidual not in whole.state.wanted)
     whole.wish(EditText("to be or"))
     assert CountedScope.count == 1
     opened_panel(whole)

@@ -111,7 +111,7 @@ def show(
     """What the window does once the engine has answered."""
     choice = WindowsChoice(**fields)
     reading = scope.look(Look(query=query))
-    state = WindowsState(wanted=True, choice=choice, answers=answers(scope, reading, choice))
+    state = WindowsState(choice=choice, answers=answers(scope, reading, choice))
     panel.show_view(view_of(reading, windows=state, selection=Selection(query=query)))
     QApplication.processEvents()
     return reading, state
@@ -288,7 +288,7 @@ def test_an_answer_to_another_text_is_dimmed(panel: WindowsPanel, scope: Scope) 
 
 @pytest.mark.parametrize("page", ["windows", "prepared", "eviction"])
 def test_each_page_says_what_it_waits_for(panel: WindowsPanel, page: Any) -> None:
-    state = WindowsState(wanted=True, choice=WindowsChoice(page=page))
+    state = WindowsState(choice=WindowsChoice(page=page))
     panel.show_view(view_of(None, windows=state))
     assert "The model is being loaded." in _sentences(panel)
     panel.show_view(view_of(named_scope("").look(Look()), windows=state))
@@ -312,7 +312,7 @@ def test_one_token_and_a_full_context_are_drawn(
     scope = named_scope(text)
     choice = WindowsChoice(page=page)
     reading = scope.look(Look())
-    state = WindowsState(wanted=True, choice=choice, answers=answers(scope, reading, choice))
+    state = WindowsState(choice=choice, answers=answers(scope, reading, choice))
     panel.show_view(view_of(reading, windows=state, display=Display(theme=theme)))
     panel.whole.click()
     assert not panel.grab().isNull()
@@ -624,7 +624,7 @@ def test_a_hidden_panel_costs_nothing(whole: WholeWindow, monkeypatch: pytest.Mo
     answer_of(whole, "windows")
     assert len(asked) == 1
     whole.window.go_to_panel("head")
-    wait_until(lambda: not whole.state.windows.wanted, "the panel to be hidden")
+    wait_until(lambda: WantWindows not in whole.state.wanted, "the panel to be hidden")
     whole.wish(EditText("the cat sat"))
     assert len(asked) == 1
 
