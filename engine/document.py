@@ -17,7 +17,8 @@ class Document:
 
     Of those, the first `n_prefix` were put before the text because the model expects them there:
     they have names among `tokens`, and spell nothing. `origins` says, for each generated token,
-    the sampling it was drawn with, or None where the user chose it.
+    the sampling it was drawn with, or None where the user chose it. `in_text` is what the tokens
+    behind the first `n_prefix` stand for in the text, where that is not always all their bytes.
     """
 
     text: str = ""
@@ -26,6 +27,7 @@ class Document:
     n_prompt: int = 0
     origins: tuple[Sampling | None, ...] = ()
     n_prefix: int = 0
+    in_text: tuple[bytes, ...] | None = None
 
     def __len__(self) -> int:
         """How many tokens."""
@@ -33,8 +35,13 @@ class Document:
 
     @cached_property
     def spelled(self) -> tuple[bytes, ...]:
-        """What each token stands for in the text: its bytes; none for those before it."""
-        return (b"",) * self.n_prefix + self.tokens[self.n_prefix :]
+        """What each token stands for in the text: its bytes; none for those before it.
+
+        A first word's token may begin with a space that the vocabulary put there; the text has
+        none.
+        """
+        in_text = self.tokens[self.n_prefix :] if self.in_text is None else self.in_text
+        return (b"",) * self.n_prefix + in_text
 
     @cached_property
     def spans(self) -> NDArray[np.int64]:

@@ -33,6 +33,7 @@ from engine.run import Run
 from engine.sampling import Floats, Sampling, Stages, draw, stages
 from engine.session import Session
 from engine.tokenizers import Tokenizer
+from engine.tokenizers.utf8 import to_text
 from engine.two_ways import parallel_and_serial, with_and_without
 from engine.windows import Windows, three_masks
 from engine.windows_pass import read_windows
@@ -78,6 +79,7 @@ class Scope:
             tokens=tuple(map(self._tokenizer.token_bytes, token_ids)),
             n_prompt=len(token_ids),
             n_prefix=len(prefix_ids),
+            in_text=self._tokenizer.spell(token_ids[len(prefix_ids) :]),
         )
 
     @property
@@ -90,12 +92,14 @@ class Scope:
         tokens = reading.document.tokens[shown]
         token_ids = reading.document.token_ids[shown]
         n_prefix = max(0, min(reading.document.n_prefix, reading.cursor) - reading.n_fallen)
+        in_text = reading.document.spelled[shown][n_prefix:]
         document = Document(
-            text=self._tokenizer.decode(token_ids[n_prefix:]),
+            text=to_text(b"".join(in_text)),
             token_ids=token_ids,
             tokens=tokens,
             n_prompt=len(tokens),
             n_prefix=n_prefix,
+            in_text=in_text,
         )
         return self._read(document, cancelled)
 
@@ -156,6 +160,7 @@ class Scope:
             n_prompt=n_prompt,
             origins=(*old.origins[: len(kept) - n_prompt], origin),
             n_prefix=n_prefix,
+            in_text=self._tokenizer.spell(token_ids[n_prefix:]),
         )
         return self._read(document, cancelled)
 

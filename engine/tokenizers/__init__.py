@@ -28,10 +28,23 @@ class Tokenizer(Protocol):
         """
 
     def encode(self, text: str) -> list[int]:
-        """The token ids of any str, without those that belong before it."""
+        """The token ids of any str, without those that belong before it.
+
+        A vocabulary may put a space before the text, so that its first word is the token that it
+        is within a text.
+        """
 
     def decode(self, token_ids: Iterable[int]) -> str:
         """The text; bytes that form no character become U+FFFD.
+
+        Raises:
+            TokenizerError: an id is outside the vocabulary.
+        """
+
+    def spell(self, token_ids: Iterable[int]) -> tuple[bytes, ...]:
+        """What each token stands for in the text of just these; joined, that text's bytes.
+
+        Its bytes, but for a space that `encode` puts in and the text does not have.
 
         Raises:
             TokenizerError: an id is outside the vocabulary.

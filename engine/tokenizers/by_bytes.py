@@ -24,7 +24,15 @@ class ByBytes:
         Raises:
             TokenizerError: an id is outside the vocabulary.
         """
-        return to_text(b"".join(map(self.token_bytes, token_ids)))
+        return to_text(b"".join(self.spell(token_ids)))
+
+    def spell(self, token_ids: Iterable[int]) -> tuple[bytes, ...]:
+        """What each token stands for in the text of just these; joined, that text's bytes.
+
+        Raises:
+            TokenizerError: an id is outside the vocabulary.
+        """
+        return tuple(map(self.token_bytes, token_ids))
 
     def token_bytes(self, token_id: int) -> bytes:
         """The UTF-8 bytes one token stands for, possibly a part of a character.

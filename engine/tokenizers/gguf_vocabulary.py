@@ -2,8 +2,8 @@
 
 The `tokenizers` library does the merging. What it could not give back is kept from it and spelled
 in single-byte tokens: lone surrogates and, where it stands for a space, the letter ▁. Special
-tokens are not told to it, so no text can become one. SentencePiece's space is not put before a
-text, so that the tokens' bytes are the text's; the token that many models expect there is told
+tokens are not told to it, so no text can become one. SentencePiece's space is put before a text
+where the file does not deny it, as llama.cpp does; the token that many models expect there is told
 apart from it, as `prefix_ids`.
 """
 
@@ -21,6 +21,7 @@ from engine.errors import TokenizerError
 from engine.tokenizers.byte_bpe import _BYTE_OF_SYMBOL
 from engine.tokenizers.gguf_splitting import splitting_of
 from engine.tokenizers.merged import MergedVocabulary
+from engine.tokenizers.spaced import Spaced
 from engine.tokenizers.utf8 import to_bytes
 
 KIND = "gguf"
@@ -37,8 +38,12 @@ _SCORES = "tokenizer.ggml.scores"
 _MERGES = "tokenizer.ggml.merges"
 _ADD_BOS = "tokenizer.ggml.add_bos_token"
 _BOS = "tokenizer.ggml.bos_token_id"
+_ADD_SPACE = "tokenizer.ggml.add_space_prefix"
 _ARCHITECTURE = "general.architecture"
-_KEPT = (_ARCHITECTURE, _MODEL, _PRE, _TOKENS, _TYPES, _SCORES, _MERGES, _ADD_BOS, _BOS)
+_KEPT = (
+    *(_ARCHITECTURE, _MODEL, _PRE, _TOKENS, _TYPES, _SCORES, _MERGES),
+    *(_ADD_BOS, _BOS, _ADD_SPACE),
+)
 _USUAL_BOS = 1  # where SentencePiece has it
 
 
@@ -55,12 +60,13 @@ class GgufVocabulary(MergedVocabulary):
         token_bytes: Sequence[bytes],
         byte_ids: Mapping[int, int],
         kept_away: str,
+        spaced: Spaced | None,
         source: Mapping[str, Any],
         prefix_ids: tuple[int, ...] = (),
     ) -> None:
         spelled = re.compile(f"([{kept_away}]+)")
         unspellable = _unspellable(byte_ids)
-        super().__init__(library, token_bytes, byte_ids, spelled, unspellable, prefix_ids)
+        super().__init__(library, token_bytes, byte_ids, spelled, unspellable, prefix_ids, spaced)
         self._source = source
 
     @classmethod
@@ -117,9 +123,7 @@ def _prefix_ids(source: Mapping[str, Any], types: list[int]) -> tuple[int, ...]:
     """The token that llama.cpp puts before a text, where it puts one."""
     is_sentence_piece = source[_MODEL] == "llama"
     usual = is_sentence_piece or splitting_of(source.get(_PRE), source.get(_ARCHITECTURE)).begins
-    adds = source.get(_ADD_BOS, usual)
-    if type(adds) is not bool:
-        raise TokenizerError(f"{_ADD_BOS} should be true or false.")
+    adds = _flag(source, _ADD_BOS, usual=usual)
     has_usual = is_sentence_piece and types[_USUAL_BOS : _USUAL_BOS + 1] == [_CONTROL]
     bos = source.get(_BOS, _USUAL_BOS if has_usual else None)
     if not adds or bos is None:
@@ -127,6 +131,13 @@ def _prefix_ids(source: Mapping[str, Any], types: list[int]) -> tuple[int, ...]:
     if type(bos) is not int or not 0 <= bos < len(types):
         raise TokenizerError(f"{_BOS} should be one of its {len(types)} tokens.")
     return (bos,)
+
+
+def _flag(source: Mapping[str, Any], name: str, *, usual: bool) -> bool:
+    value = source.get(name, usual)
+    if type(value) is not bool:
+        raise TokenizerError(f"{name} should be true or false.")
+    return value
 
 
 def _numbers(source: Mapping[str, Any], name: str, n: int, kinds: str) -> list[Any] | None:
@@ -140,7 +151,7 @@ def _numbers(source: Mapping[str, Any], name: str, n: int, kinds: str) -> list[A
     return listed
 
 
-_Parts = tuple[tokenizers.Tokenizer, list[bytes], dict[int, int], str]
+_Parts = tuple[tokenizers.Tokenizer, list[bytes], dict[int, int], str, Spaced | None]
 
 
 def _byte_level(tokens: list[str], types: list[int] | None, source: Mapping[str, Any]) -> _Parts:
@@ -173,7 +184,7 @@ def _byte_level(tokens: list[str], types: list[int] | None, source: Mapping[str,
     byte_ids = {
         byte: vocabulary[symbol] for symbol, byte in _BYTE_OF_SYMBOL.items() if symbol in vocabulary
     }
-    return library, token_bytes, byte_ids, r"\ud800-\udfff"
+    return library, token_bytes, byte_ids, r"\ud800-\udfff", None
 
 
 def _sentence_piece(
@@ -201,7 +212,10 @@ def _sentence_piece(
         token.replace(_SPACE, " ") if kind == _USER_DEFINED else token
         for token, kind in zip(tokens, types, strict=True)
     ]
-    pieces = _ids(tokens, types, {_NORMAL})
+    pieces, users = (_ids(tokens, types, {kind}) for kind in (_NORMAL, _USER_DEFINED))
+    spaced = None
+    if _flag(source, _ADD_SPACE, usual=True) and _SPACE in pieces:
+        spaced = Spaced(users, everywhere=True)
     library = tokenizers.Tokenizer(
         models.BPE(
             vocab=_ids(tokens, types, {_NORMAL, _BYTE, _USER_DEFINED}),
@@ -210,14 +224,15 @@ def _sentence_piece(
         )
     )
     library.normalizer = normalizers.Replace(" ", _SPACE)
-    _add_user_defined(library, tokens, types)
+    if spaced is None:
+        _add_user_defined(library, tokens, types)
     token_bytes = [
         bytes([bytes_of_names[token]])
         if kind == _BYTE and token in bytes_of_names
         else to_bytes(token.replace(_SPACE, " "))
         for token, kind in zip(tokens, types, strict=True)
     ]
-    return library, token_bytes, byte_ids, rf"\ud800-\udfff{_SPACE}"
+    return library, token_bytes, byte_ids, rf"\ud800-\udfff{_SPACE}", spaced
 
 
 _KINDS = {"gpt2": _byte_level, "llama": _sentence_piece}

@@ -1,16 +1,19 @@
 """Vocabularies as Hugging Face's folders hold them: byte-level and SentencePiece-like BPE.
 
 The `tokenizers` library does the merging. From its settings is taken whatever would keep a text
-from coming back as it was: normalisation to NFC, a space put before the text, spaces that special
-tokens swallow, truncation. What the library would put before a text is told apart from it, as
-`prefix_ids`, and nothing is put behind it; a special token that is written out in a text is that
-token. What the library could not give back is kept from it and spelled
-in single-byte tokens: lone surrogates and, where it stands for a space, the letter ▁.
+from coming back as it was: normalisation to NFC, spaces that special tokens swallow, truncation.
+A space that belongs before a text is put there by `Spaced`, which can tell it from the text's own;
+before a text that begins with spaces it comes as well, where the library leaves it out. What the
+library would put before a text is told apart from it, as `prefix_ids`, and nothing is put behind
+it; a special token that is written out in a text is that token. What the library could not give
+back is kept from it and spelled in single-byte tokens: lone surrogates and, where it stands for a
+space, the letter ▁.
 """
 
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +23,11 @@ from engine.errors import TokenizerError
 from engine.tokenizers.byte_bpe import _BYTE_OF_SYMBOL
 from engine.tokenizers.gguf_vocabulary import _bytes_of, _unspellable
 from engine.tokenizers.merged import MergedVocabulary
+from engine.tokenizers.spaced import Spaced
 from engine.tokenizers.utf8 import to_bytes
 
 _SPACE = "▁"
+_SPACES = (_SPACE, "Ġ")  # as SentencePiece and as byte-level vocabularies spell it
 _SURROGATES = r"\ud800-\udfff"
 _BYTE_NAMES = {f"<0x{byte:02X}>": byte for byte in range(256)}
 _GPT2_CLASSES = ("GPT2Tokenizer", "GPT2TokenizerFast")
@@ -43,18 +48,23 @@ class HuggingFaceVocabulary(MergedVocabulary):
         token_bytes: Sequence[bytes],
         byte_ids: Mapping[int, int],
         kept_away: str,
-        prefix_ids: tuple[int, ...] = (),
+        beginning: "_Beginning",
     ) -> None:
+        prefix_ids = beginning.prefix_ids
         n_tokens = len(token_bytes)
         if not all(type(token_id) is int and 0 <= token_id < n_tokens for token_id in prefix_ids):
             raise TokenizerError("what it puts before a text is none of its tokens.")
         spelled = re.compile(f"([{kept_away}]+)")
-        unspellable = _unspellable(byte_ids)
-        super().__init__(library, token_bytes, byte_ids, spelled, unspellable, prefix_ids)
+        unspellable, spaced = _unspellable(byte_ids), beginning.spaced
+        if spaced is not None:  # it finds the tokens that stand apart
+            library = _without_added(library)
+        super().__init__(library, token_bytes, byte_ids, spelled, unspellable, prefix_ids, spaced)
+        self._said = beginning.said
 
     def save(self, folder: Path) -> None:
         """Write `tokenizer.json` into the folder, in the library's own format."""
-        self._library.save(str(folder / "tokenizer.json"), pretty=False)
+        data = {**json.loads(self._library.to_str()), **self._said}
+        (folder / "tokenizer.json").write_text(json.dumps(data), encoding="utf-8")
 
 
 def read_vocabulary(folder: Path) -> HuggingFaceVocabulary:
@@ -112,17 +122,69 @@ def vocabulary_from(data: Json) -> HuggingFaceVocabulary:
         library = tokenizers.Tokenizer.from_str(json.dumps(cleaned))
     except Exception as error:  # the library raises nothing narrower
         raise TokenizerError(f"its vocabulary is damaged: {error}.") from error
-    prefix_ids = _prefix_ids(data.get("post_processor"))
+    beginning = _beginning(data, library)
     if "ByteLevel" in _kinds(pre_tokenizer):
-        return _byte_level(library, prefix_ids)
+        return _byte_level(library, beginning)
     if model.get("byte_fallback") is True:
-        return _sentence_piece(library, prefix_ids)
+        return _sentence_piece(library, beginning)
     raise TokenizerError("its vocabulary is not spelled in bytes and has no tokens for them.")
 
 
-def _byte_level(
-    library: tokenizers.Tokenizer, prefix_ids: tuple[int, ...]
-) -> HuggingFaceVocabulary:
+@dataclass(frozen=True)
+class _Beginning:
+    """What belongs before every text, and the parts of the file that say so."""
+
+    prefix_ids: tuple[Any, ...]  # as the file has them
+    spaced: Spaced | None
+    said: Json
+
+
+def _beginning(data: Json, library: tokenizers.Tokenizer) -> _Beginning:
+    names = ("added_tokens", "normalizer", "pre_tokenizer", "post_processor")
+    said = {name: data.get(name) for name in names}
+    space = _space(data.get("normalizer")) | _space(data.get("pre_tokenizer"))
+    vocabulary, added = _ids_of(library)
+    spaced = None
+    if space and not vocabulary.keys().isdisjoint(_SPACES):
+        # In a text, what is no space keeps its letter ▁; no token with that one is found there.
+        apart = {token: token_id for token, token_id in added.items() if _SPACE not in token}
+        words = {token["content"] for token in _added(said["added_tokens"]) if _is_word(token)}
+        everywhere = "always" in space
+        spaced = Spaced(apart, everywhere=everywhere, single_words=frozenset(words))
+    return _Beginning(_prefix_ids(said["post_processor"]), spaced, said)
+
+
+def _is_word(token: Json) -> bool:
+    return token.get("single_word") is True
+
+
+def _space(step: Any) -> set[str]:  # noqa: ANN401 - JSON
+    """When a step that is known here puts a space before a text: "first", "always", or never."""
+    match step:
+        case {"normalizers": [*steps]} | {"pretokenizers": [*steps]}:
+            return set[str]().union(*map(_space, steps))
+        case {"type": "Prepend"} | {"type": "ByteLevel", "add_prefix_space": True}:
+            return {"always"}
+        case {"type": "Metaspace", "prepend_scheme": "first" | "never" as scheme}:
+            return {str(scheme)} - {"never"}
+        case {"type": "Metaspace", "add_prefix_space": False}:
+            return set()
+        case {"type": "Metaspace"}:
+            return {"always"}
+    return set()
+
+
+def _without_added(library: tokenizers.Tokenizer) -> tokenizers.Tokenizer:
+    """The same merging, with no tokens that are found before it."""
+    bare = tokenizers.Tokenizer(library.model)
+    if library.normalizer is not None:
+        bare.normalizer = library.normalizer
+    if library.pre_tokenizer is not None:
+        bare.pre_tokenizer = library.pre_tokenizer
+    return bare
+
+
+def _byte_level(library: tokenizers.Tokenizer, beginning: _Beginning) -> HuggingFaceVocabulary:
     vocabulary, added = _ids_of(library)
     token_bytes = _listed(
         {token_id: _bytes_of(token) for token, token_id in vocabulary.items()}
@@ -131,12 +193,10 @@ def _byte_level(
     byte_ids = {
         byte: vocabulary[symbol] for symbol, byte in _BYTE_OF_SYMBOL.items() if symbol in vocabulary
     }
-    return HuggingFaceVocabulary(library, token_bytes, byte_ids, _SURROGATES, prefix_ids)
+    return HuggingFaceVocabulary(library, token_bytes, byte_ids, _SURROGATES, beginning)
 
 
-def _sentence_piece(
-    library: tokenizers.Tokenizer, prefix_ids: tuple[int, ...]
-) -> HuggingFaceVocabulary:
+def _sentence_piece(library: tokenizers.Tokenizer, beginning: _Beginning) -> HuggingFaceVocabulary:
     vocabulary, added = _ids_of(library)
     byte_ids = {byte: vocabulary[name] for name, byte in _BYTE_NAMES.items() if name in vocabulary}
     lacking = [byte for byte in range(256) if byte not in byte_ids]
@@ -153,7 +213,7 @@ def _sentence_piece(
     for byte, token_id in byte_ids.items():
         token_bytes[token_id] = bytes([byte])
     kept_away = _SURROGATES + _SPACE
-    return HuggingFaceVocabulary(library, token_bytes, byte_ids, kept_away, prefix_ids)
+    return HuggingFaceVocabulary(library, token_bytes, byte_ids, kept_away, beginning)
 
 
 def _prefix_ids(step: Any) -> tuple[Any, ...]:  # noqa: ANN401 - JSON
@@ -241,7 +301,7 @@ def _normalisation(step: Any) -> Json | None:  # noqa: ANN401 - JSON
     if kind == "Sequence" and isinstance(step.get("normalizers"), list):
         steps = [_normalisation(each) for each in step["normalizers"]]
         return {**step, "normalizers": [each for each in steps if each is not None]}
-    if kind in ("NFC", "Prepend"):
+    if kind == "NFC" or (kind == "Prepend" and step.get("prepend") == _SPACE):
         return None
     if (
         kind == "Replace"

@@ -38,7 +38,18 @@ class Padded:
         Raises:
             TokenizerError: an id is outside the model's vocabulary.
         """
-        return to_text(b"".join(map(self.token_bytes, token_ids)))
+        return to_text(b"".join(self.spell(token_ids)))
+
+    def spell(self, token_ids: Iterable[int]) -> tuple[bytes, ...]:
+        """What each token stands for in the text of just these; none where there is no token.
+
+        Raises:
+            TokenizerError: an id is outside the model's vocabulary.
+        """
+        token_ids = tuple(token_ids)
+        known = [token_id for token_id in token_ids if not self._is_spare(token_id)]
+        spelled = iter(self._inner.spell(known))
+        return tuple(b"" if self._is_spare(token_id) else next(spelled) for token_id in token_ids)
 
     def token_bytes(self, token_id: int) -> bytes:
         """The UTF-8 bytes one token stands for; none where there is no token.
@@ -46,10 +57,11 @@ class Padded:
         Raises:
             TokenizerError: the id is outside the model's vocabulary.
         """
-        if self._inner.vocab_size <= token_id < self._vocab_size:
-            return b""
-        return self._inner.token_bytes(token_id)
+        return b"" if self._is_spare(token_id) else self._inner.token_bytes(token_id)
 
     def save(self, folder: Path) -> None:
         """Write `tokenizer.json` into the folder."""
         self._inner.save(folder)
+
+    def _is_spare(self, token_id: int) -> bool:
+        return self._inner.vocab_size <= token_id < self._vocab_size

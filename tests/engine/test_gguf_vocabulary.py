@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 import tokenizers
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from tokenizers import models, pre_tokenizers
+from tokenizers import AddedToken, models, normalizers, pre_tokenizers
 
 from engine.errors import TokenizerError
 from engine.tokenizers import GgufVocabulary, load_tokenizer
@@ -89,7 +89,11 @@ VOCABULARIES = {
     "byte-level": GgufVocabulary.from_metadata(byte_level()),
     "byte-level, words whole": GgufVocabulary.from_metadata(byte_level("llama-bpe")),
     "SentencePiece": GgufVocabulary.from_metadata(sentence_piece()),
+    "SentencePiece without its space": GgufVocabulary.from_metadata(
+        sentence_piece(**{"tokenizer.ggml.add_space_prefix": False})
+    ),
 }
+WITHOUT_SPACE = VOCABULARIES["SentencePiece without its space"]
 LACKING_BYTES = GgufVocabulary.from_metadata(lacking_bytes())
 anything = st.text(st.characters(exclude_categories=()))
 mostly_words = st.lists(
@@ -113,9 +117,8 @@ def test_any_text_comes_back_unchanged(name: str, text: str) -> None:
     vocabulary = VOCABULARIES[name]
     token_ids = vocabulary.encode(text)
     assert vocabulary.decode(token_ids) == text
-    spelled = b"".join(map(vocabulary.token_bytes, token_ids))
-    assert spelled == text.encode("utf-8", "surrogatepass")
-    special = {0, 1, 2} if name == "SentencePiece" else {0}
+    assert b"".join(vocabulary.spell(token_ids)) == text.encode("utf-8", "surrogatepass")
+    special = {0, 1, 2} if name.startswith("SentencePiece") else {0}
     assert not special & set(token_ids)
 
 
@@ -124,8 +127,8 @@ def test_the_name_of_a_special_token_is_only_text() -> None:
     for vocabulary, name, token_id in (
         (VOCABULARIES["byte-level"], "<|end|>", 0),
         (VOCABULARIES["byte-level, words whole"], "<|end|>", 0),
-        (VOCABULARIES["SentencePiece"], "</s>", 2),
-        (VOCABULARIES["SentencePiece"], "<0x41>", 3 + 0x41),
+        (WITHOUT_SPACE, "</s>", 2),
+        (WITHOUT_SPACE, "<0x41>", 3 + 0x41),
     ):
         token_ids = vocabulary.encode(name)
         assert len(token_ids) == len(name)
@@ -308,16 +311,71 @@ def reference_pieces(text: str) -> list[str]:
 def test_pieces_are_joined_by_their_scores(words: list[str]) -> None:
     """As SentencePiece joins them, the best neighbours of the whole text first."""
     text = re.sub(" {3,}", "  ", "".join(words))  # three are a user's token, taken out before
+    for vocabulary, whole in (
+        (WITHOUT_SPACE, text),
+        (VOCABULARIES["SentencePiece"], f" {text}" if text else ""),
+    ):
+        found = [vocabulary.token_bytes(token_id).decode() for token_id in vocabulary.encode(text)]
+        assert found == [piece.replace("▁", " ") for piece in reference_pieces(whole)]
+
+
+def spaced_library() -> tokenizers.Tokenizer:
+    """The library's own pipeline of the same SentencePiece vocabulary, as Llama 2's file has it."""
+    metadata = sentence_piece()
+    tokens = metadata["tokenizer.ggml.tokens"]
+    ids = {token: token_id for token_id, token in enumerate(tokens)}
+    merges = [
+        (piece[:cut], piece[cut:])
+        for piece in PIECES
+        for cut in range(1, len(piece))
+        if {piece[:cut], piece[cut:]} <= set(PIECES)
+    ]
+    library = tokenizers.Tokenizer(models.BPE(ids, merges, byte_fallback=True))
+    library.normalizer = normalizers.Sequence(
+        [normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")]
+    )
+    library.add_tokens([AddedToken(each, normalized=False) for each in ("<tool>", "   ")])
+    return library
+
+
+SPACED_LIBRARY = spaced_library()
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    words=st.lists(st.sampled_from([*" aehlnotbc€\n", "the", " hello", "anna", "<tool>", "   "]))
+)
+@example(words=["the", "<tool>", "the", "<tool>", "   ", "the"])
+def test_a_space_stands_before_the_text_and_behind_tokens_of_users(words: list[str]) -> None:
+    """As in llama.cpp, and as the library's normaliser for such files puts it."""
+    text, vocabulary = "".join(words), VOCABULARIES["SentencePiece"]
+    token_ids = vocabulary.encode(text)
+    assert token_ids == SPACED_LIBRARY.encode(text).ids
+    assert vocabulary.decode(token_ids) == text
+
+
+def test_the_space_before_a_text_is_its_first_tokens_and_not_the_texts() -> None:
+    """The first word is the token that it is within a text."""
     vocabulary = VOCABULARIES["SentencePiece"]
-    found = [vocabulary.token_bytes(token_id).decode() for token_id in vocabulary.encode(text)]
-    assert found == [piece.replace("▁", " ") for piece in reference_pieces(text)]
+    (first,), (within,) = vocabulary.encode("the"), WITHOUT_SPACE.encode(" the")
+    assert first == within
+    assert vocabulary.token_bytes(first) == b" the"
+    assert vocabulary.spell([first, first]) == (b"the", b" the")
+    assert vocabulary.decode([first, first]) == "the the"
+    assert vocabulary.encode("") == []
+
+
+def test_whether_a_space_is_put_is_true_or_false() -> None:
+    with pytest.raises(TokenizerError, match="add_space_prefix should be true or false"):
+        GgufVocabulary.from_metadata(sentence_piece(**{"tokenizer.ggml.add_space_prefix": 1}))
 
 
 def test_a_character_that_is_no_piece_is_spelled_in_bytes() -> None:
     """A character that is no piece is spelled in bytes."""
     vocabulary = VOCABULARIES["SentencePiece"]
-    assert vocabulary.encode("€") == [3 + byte for byte in "€".encode()]
-    assert vocabulary.encode("é") == [259 + PIECES.index("é")]
+    space = 259 + PIECES.index("▁")
+    assert vocabulary.encode("€") == [space, *(3 + byte for byte in "€".encode())]
+    assert vocabulary.encode("é") == [space, 259 + PIECES.index("é")]
 
 
 # Files

@@ -1,6 +1,7 @@
 """Vocabularies of Hugging Face's folders: every text comes back, and bad files are named."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -111,19 +112,121 @@ def test_every_text_comes_back_and_is_its_tokens_bytes(
     """Spaces, letters that stand for spaces, special tokens, lone surrogates and all."""
     token_ids = vocabulary.encode(text)
     assert vocabulary.decode(token_ids) == text
-    joined = b"".join(map(vocabulary.token_bytes, token_ids))
-    assert joined == text.encode("utf-8", "surrogatepass")
+    spelled = vocabulary.spell(token_ids)
+    assert len(spelled) == len(token_ids)
+    assert b"".join(spelled) == text.encode("utf-8", "surrogatepass")
 
 
-def test_a_text_of_tokens_is_encoded_as_the_library_does() -> None:
-    """But for what it would put before the text: a leading space says where a word begins."""
-    for kind, data in KINDS.items():
-        library = tokenizers.Tokenizer.from_str(json.dumps(data))
-        library.no_truncation()
-        library.no_padding()
-        ours = vocabulary_from(data)
-        expected = library.encode("to be, or not to be", add_special_tokens=False).ids
-        assert ours.encode(" to be, or not to be") == expected, kind
+def _library(data: dict[str, Any]) -> tokenizers.Tokenizer:
+    """The library's own pipeline of a file."""
+    library = tokenizers.Tokenizer.from_str(json.dumps(data))
+    library.no_truncation()
+    library.no_padding()
+    return library
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_text_of_tokens_is_encoded_as_the_library_does(kind: str) -> None:
+    """The first word too, which gets the space that such words begin with."""
+    text, ours = "to be, or not to be", vocabulary_from(KINDS[kind])
+    expected = _library(KINDS[kind]).encode(text, add_special_tokens=False).ids
+    token_ids = ours.encode(text)
+    assert token_ids == expected
+    assert ours.token_bytes(token_ids[0]) == b" to"
+    assert ours.spell(token_ids)[0] == b"to"
+
+
+_WORDS = st.lists(st.sampled_from([*" rnht,é\n€", "to", " to", "be", " be", "<s>", "</s>"]))
+PIPELINES = {
+    "SentencePiece, older": KINDS["SentencePiece, older"],
+    "SentencePiece, newer": KINDS["SentencePiece, newer"],
+    "a space before all": {
+        **KINDS["SentencePiece, newer"],
+        "pre_tokenizer": {
+            "type": "Metaspace",
+            "replacement": "▁",
+            "prepend_scheme": "always",
+            "split": True,
+        },
+    },
+    "no space": {
+        **KINDS["SentencePiece, newer"],
+        "pre_tokenizer": {
+            "type": "Metaspace",
+            "replacement": "▁",
+            "prepend_scheme": "never",
+            "split": False,
+        },
+    },
+}
+
+
+@pytest.mark.parametrize("name", PIPELINES)
+@settings(max_examples=150, deadline=None)
+@given(words=_WORDS)
+@example(words=["to", "</s>", "to", " be", "<s>", " be"])
+def test_ids_are_those_of_the_librarys_own_pipeline(name: str, words: list[str]) -> None:
+    """Before the text and behind special tokens, wherever the file has a space put.
+
+    `Metaspace` puts none before a space, so that two texts would be one: there alone ours does.
+    """
+    text = "".join(words)
+    parts = re.split("(</?s>)", text)
+    if name != "SentencePiece, older":
+        everywhere = name == "a space before all"
+        with_space = [not i % 2 and (i == 0 or everywhere) for i in range(len(parts))]
+        parts = [
+            part.lstrip(" ") if is_spaced else part
+            for part, is_spaced in zip(parts, with_space, strict=True)
+        ]
+        text = "".join(parts)
+    ours = vocabulary_from(PIPELINES[name])
+    token_ids = ours.encode(text)
+    assert token_ids == _library(PIPELINES[name]).encode(text, add_special_tokens=False).ids
+    assert ours.decode(token_ids) == text
+
+
+def test_a_text_that_begins_with_spaces_keeps_them() -> None:
+    """It has one token more, or a longer one; without a word there is only the space put in."""
+    for kind in ("SentencePiece, older", "SentencePiece, newer"):
+        ours = vocabulary_from(KINDS[kind])
+        said = {text: [*map(ours.token_bytes, ours.encode(text))] for text in ("to", " to", "\n")}
+        assert said == {"to": [b" to"], " to": [b" ", b" to"], "\n": [b" ", b"\n"]}
+        assert ours.spell(ours.encode(" to")) == (b"", b" to")
+        assert ours.spell(ours.encode("\n")) == (b"", b"\n")
+
+
+def test_a_token_that_is_no_part_of_a_word_is_left_within_one() -> None:
+    """As the library leaves it, beside letters and digits."""
+    data = json.loads(json.dumps(KINDS["SentencePiece, older"]))
+    data["added_tokens"][0]["single_word"] = True
+    ours, library = vocabulary_from(data), _library(data)
+    token = data["added_tokens"][0]["content"]
+    for text in (f"to{token}be", f"to {token} be", f"{token}", f"to{token}", f",{token},"):
+        assert ours.encode(text) == library.encode(text, add_special_tokens=False).ids
+        assert ours.decode(ours.encode(text)) == text
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_saved_vocabulary_is_read_as_the_same(kind: str, tmp_path: Path) -> None:
+    """With its space, its special tokens and what belongs before a text."""
+    step = _template(_BEGIN, _TEXT) if kind != "byte level" else None
+    ours = vocabulary_from({**KINDS[kind], "post_processor": step})
+    ours.save(tmp_path)
+    again = read_vocabulary(tmp_path)
+    assert (again.vocab_size, again.prefix_ids) == (ours.vocab_size, ours.prefix_ids)
+    for text in HOSTILE:
+        assert again.encode(text) == ours.encode(text)
+
+
+def test_a_vocabulary_without_a_token_for_the_space_gets_none() -> None:
+    """There is nothing that could stand for it, and words come back all the same."""
+    data = json.loads(json.dumps(KINDS["SentencePiece, older"]))
+    vocabulary = data["model"]["vocab"]
+    vocabulary["?"] = vocabulary.pop("▁")
+    data["model"]["merges"] = [pair for pair in data["model"]["merges"] if "▁" not in pair]
+    ours = vocabulary_from(data)
+    assert ours.decode(ours.encode("to")) == "to"
 
 
 def test_special_tokens_are_one_token_and_spaces_around_them_stay() -> None:
@@ -138,7 +241,8 @@ def test_special_tokens_are_one_token_and_spaces_around_them_stay() -> None:
 def test_a_byte_of_a_sentence_piece_vocabulary_is_that_byte() -> None:
     ours = vocabulary_from(KINDS["SentencePiece, older"])
     token_ids = ours.encode("é\n")
-    assert [ours.token_bytes(token_id) for token_id in token_ids] == [b"\xc3", b"\xa9", b"\n"]
+    pieces = [ours.token_bytes(token_id) for token_id in token_ids]
+    assert pieces == [b" ", b"\xc3", b"\xa9", b"\n"]
 
 
 def test_a_byte_that_has_no_token_is_read_as_the_replacement_character() -> None:
@@ -283,6 +387,10 @@ BAD: list[tuple[dict[str, Any], str]] = [
     (
         _changed(normalizer={"type": "Replace", "pattern": {"String": " "}}),
         r"rewrites text first \(Replace\)",
+    ),
+    (
+        _changed(normalizer={"type": "Prepend", "prepend": "so "}),
+        r"rewrites text first \(Prepend\)",
     ),
     (_changed(pre_tokenizer={"type": "Whitespace"}), r"not known to keep all of it \(Whitespace\)"),
     (

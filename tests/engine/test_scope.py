@@ -44,6 +44,10 @@ class Letters:
         """The letter."""
         return self.decode([token_id]).encode()
 
+    def spell(self, token_ids: Iterable[int]) -> tuple[bytes, ...]:
+        """The same for each."""
+        return tuple(map(self.token_bytes, token_ids))
+
     def save(self, folder: Path) -> None:
         """Nothing is worth saving."""
 
