@@ -176,16 +176,11 @@ def align(a: Reading, b: Reading, wanted: WayWanted) -> tuple[Alignment, Way]:
         spelled = [each.document.spelled[each.n_fallen : each.cursor] for each in (a, b)]
         texts = [to_text(b"".join(each)) for each in spelled]
         spans = [token_spans(text, each) for text, each in zip(texts, spelled, strict=True)]
-        n_before = min(map(_n_before, (a, b)))
+        n_before = min(a.n_prefix, b.n_prefix)
         aligned = by_span(texts[0], spans[0], texts[1], spans[1], n_before)
     if wanted == "automatic" and likelier(*tokens, aligned) == "position":
         return position, "position"
     return aligned, "token"
-
-
-def _n_before(reading: Reading) -> int:
-    """How many of the tokens that the model sees were put before the text."""
-    return max(0, min(reading.document.n_prefix, reading.cursor) - reading.n_fallen)
 
 
 def counterpart(a: Reading, b: Reading, alignment: Alignment) -> int | None:

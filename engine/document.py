@@ -13,12 +13,14 @@ from engine.sampling import Sampling
 
 @dataclass(frozen=True, eq=False)
 class Document:
-    """One text and its tokens; the first `n_prompt` came from the prompt.
+    """One text and its tokens; `n_prompt` of them came from the prompt.
 
-    Of those, the first `n_prefix` were put before the text because the model expects them there:
-    they have names among `tokens`, and spell nothing. `origins` says, for each generated token,
-    the sampling it was drawn with, or None where the user chose it. `in_text` is what the tokens
-    behind the first `n_prefix` stand for in the text, where that is not always all their bytes.
+    Among those, `n_prefix` were put there because the model expects them before every text: they
+    have names among `tokens`, and spell nothing. They stand before what the model sees of the text,
+    which is behind its first `n_fallen` tokens where they have fallen out of the context.
+    `origins` says, for each generated token, the sampling it was drawn with, or None where the user
+    chose it. `in_text` is what the text's own tokens stand for in it, where that is not always all
+    their bytes.
     """
 
     text: str = ""
@@ -27,11 +29,31 @@ class Document:
     n_prompt: int = 0
     origins: tuple[Sampling | None, ...] = ()
     n_prefix: int = 0
+    n_fallen: int = 0
     in_text: tuple[bytes, ...] | None = None
 
     def __len__(self) -> int:
         """How many tokens."""
         return len(self.token_ids)
+
+    @property
+    def prefix(self) -> slice:
+        """Where those stand that were put before the text."""
+        return slice(self.n_fallen, self.n_fallen + self.n_prefix)
+
+    @property
+    def prefix_ids(self) -> tuple[int, ...]:
+        """The ids of those that were put before the text."""
+        return self.token_ids[self.prefix]
+
+    @property
+    def text_ids(self) -> tuple[int, ...]:
+        """The ids of the text's own tokens."""
+        return self.token_ids[: self.n_fallen] + self.token_ids[self.prefix.stop :]
+
+    def n_of_text(self, cursor: int) -> int:
+        """How many of the first `cursor` tokens are the text's own."""
+        return cursor - max(0, min(self.n_prefix, cursor - self.n_fallen))
 
     @cached_property
     def spelled(self) -> tuple[bytes, ...]:
@@ -40,15 +62,17 @@ class Document:
         A first word's token may begin with a space that the vocabulary put there; the text has
         none.
         """
-        in_text = self.tokens[self.n_prefix :] if self.in_text is None else self.in_text
-        return (b"",) * self.n_prefix + in_text
+        within = self.in_text
+        if within is None:
+            within = self.tokens[: self.n_fallen] + self.tokens[self.prefix.stop :]
+        return within[: self.n_fallen] + (b"",) * self.n_prefix + within[self.n_fallen :]
 
     @cached_property
     def spans(self) -> NDArray[np.int64]:
         """Where each token's characters begin and end in the text [tokens, 2].
 
-        Tokens that share one character all span the whole of it; those before the text have no
-        character.
+        Tokens that share one character all span the whole of it; those that were put before the
+        text have no character.
         """
         return token_spans(self.text, self.spelled)
 
@@ -69,9 +93,23 @@ class Document:
                 pairs[piece, token] = None
         return tuple(pairs)
 
-    def origin(self, position: int) -> Sampling | None:
-        """The sampling that drew the token at a generated position; None if it was chosen."""
-        return self.origins[position - self.n_prompt]
+    @property
+    def generated_from(self) -> int:
+        """Where the first token behind the prompt stands; behind all of them if there is none."""
+        n_prompt = self.n_prompt - self.n_prefix
+        return n_prompt if n_prompt < self.n_fallen else self.n_prompt
+
+    @cached_property
+    def generated(self) -> NDArray[np.bool_]:
+        """Which tokens the model wrote, or the user chose, behind the prompt [tokens]."""
+        generated = np.zeros(len(self), np.bool_)
+        generated[self.generated_from :] = True
+        generated[self.prefix] = False
+        return generated
+
+    def origin(self, place: int) -> Sampling | None:
+        """The sampling that drew a generated token; None if it was chosen."""
+        return self.origins[self.n_of_text(place) - (self.n_prompt - self.n_prefix)]
 
 
 def token_spans(text: str, tokens: Sequence[bytes]) -> NDArray[np.int64]:

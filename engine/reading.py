@@ -81,7 +81,8 @@ class Reading:
     """The text up to the cursor as the model has read it, and what panels show of it.
 
     Positions count from the first token that the model sees; the first `n_fallen` tokens of the
-    document lie beyond the context limit and have none. `computed` are the positions that the
+    document lie beyond the context limit and have none. What the model expects before every text
+    never falls out: it has the first positions. `computed` are the positions that the
     latest pass computed, `cursor` how many tokens of the document are shown.
     """
 
@@ -111,6 +112,11 @@ class Reading:
     def n_tokens(self) -> int:
         """S: how many tokens the model has read."""
         return len(self.session)
+
+    @property
+    def n_prefix(self) -> int:
+        """How many of the first positions were put before the text."""
+        return min(self.document.n_prefix, self.n_tokens)
 
     @property
     def at_end(self) -> bool:

@@ -71,36 +71,51 @@ class Scope:
 
     def document_of(self, text: str) -> Document:
         """A prompt as tokens, with those before it that the model expects, unless switched off."""
-        prefix_ids = self._prefix_ids
-        token_ids = (*prefix_ids, *self._tokenizer.encode(text))
+        text_ids = tuple(self._tokenizer.encode(text))
+        in_text = self._tokenizer.spell(text_ids)
+        return self._arranged(self._prefix_ids, text_ids, in_text, len(text_ids), text=text)
+
+    def _arranged(
+        self,
+        prefix_ids: tuple[int, ...],
+        text_ids: tuple[int, ...],
+        in_text: tuple[bytes, ...],
+        n_prompt: int,
+        origins: tuple[Sampling | None, ...] = (),
+        text: str | None = None,
+    ) -> Document:
+        """Tokens of a text, `n_prompt` from the prompt; the prefix before what the model sees.
+
+        So a model that expects a token before every text finds it at position 0, however much of
+        the text has fallen out.
+        """
+        n_over = len(prefix_ids) + len(text_ids) - self.info.config.max_seq_len
+        n_fallen = max(0, n_over)
+        token_ids = (*text_ids[:n_fallen], *prefix_ids, *text_ids[n_fallen:])
         return Document(
-            text=text,
+            text=to_text(b"".join(in_text)) if text is None else text,
             token_ids=token_ids,
             tokens=tuple(map(self._tokenizer.token_bytes, token_ids)),
-            n_prompt=len(token_ids),
+            n_prompt=len(prefix_ids) + n_prompt,
+            origins=origins,
             n_prefix=len(prefix_ids),
-            in_text=self._tokenizer.spell(token_ids[len(prefix_ids) :]),
+            n_fallen=n_fallen,
+            in_text=in_text,
         )
 
     @property
     def _prefix_ids(self) -> tuple[int, ...]:
-        return self.info.prefix_ids if self.use_prefix else ()
+        """What goes before a text; nothing where it would leave no room for one."""
+        has_room = len(self.info.prefix_ids) < self.info.config.max_seq_len
+        return self.info.prefix_ids if self.use_prefix and has_room else ()
 
     def follow(self, reading: Reading, cancelled: Cancelled = never) -> Reading:
         """Read the very tokens that a reading of the same vocabulary shows."""
         shown = slice(reading.n_fallen, reading.cursor)
-        tokens = reading.document.tokens[shown]
         token_ids = reading.document.token_ids[shown]
-        n_prefix = max(0, min(reading.document.n_prefix, reading.cursor) - reading.n_fallen)
-        in_text = reading.document.spelled[shown][n_prefix:]
-        document = Document(
-            text=to_text(b"".join(in_text)),
-            token_ids=token_ids,
-            tokens=tokens,
-            n_prompt=len(tokens),
-            n_prefix=n_prefix,
-            in_text=in_text,
-        )
+        n_prefix = reading.n_prefix
+        text_ids, in_text = token_ids[n_prefix:], reading.document.spelled[shown][n_prefix:]
+        document = self._arranged(token_ids[:n_prefix], text_ids, in_text, len(text_ids))
         return self._read(document, cancelled)
 
     def step(self, cancelled: Cancelled = never) -> Reading:
@@ -115,7 +130,8 @@ class Scope:
         """
         document, cursor = self._document, self._cursor
         if cursor < len(document):
-            known = cursor < document.n_prompt or document.origin(cursor) in (None, self._sampling)
+            is_drawn = bool(document.generated[cursor])
+            known = not is_drawn or document.origin(cursor) in (None, self._sampling)
             if known:
                 return self.go_to(cursor + 1)
         shown = self._shown()
@@ -142,7 +158,6 @@ class Scope:
     def _append(
         self, cursor: int, token_id: int, origin: Sampling | None, cancelled: Cancelled
     ) -> Reading:
-        kept = self._document.token_ids[:cursor]
         limit = self.info.config.max_seq_len
         if cursor - self._n_fallen >= limit:
             raise ContextFullError(
@@ -150,18 +165,13 @@ class Scope:
                 "Shorten the text to go on."
             )
         old = self._document
-        n_prompt = min(old.n_prompt, len(kept))
-        n_prefix = min(old.n_prefix, len(kept))
-        token_ids = (*kept, token_id)
-        document = Document(
-            text=self._tokenizer.decode(token_ids[n_prefix:]),
-            token_ids=token_ids,
-            tokens=(*old.tokens[: len(kept)], self._tokenizer.token_bytes(token_id)),
-            n_prompt=n_prompt,
-            origins=(*old.origins[: len(kept) - n_prompt], origin),
-            n_prefix=n_prefix,
-            in_text=self._tokenizer.spell(token_ids[n_prefix:]),
-        )
+        prefix_ids = old.prefix_ids if old.n_fallen else old.prefix_ids[:cursor]
+        n_kept = old.n_of_text(cursor)
+        text_ids = (*old.text_ids[:n_kept], token_id)
+        in_text = self._tokenizer.spell(text_ids)
+        n_prompt = min(old.n_prompt - old.n_prefix, n_kept)
+        origins = (*old.origins[: n_kept - n_prompt], origin)
+        document = self._arranged(prefix_ids, text_ids, in_text, n_prompt, origins)
         return self._read(document, cancelled)
 
     # Settings
@@ -188,15 +198,12 @@ class Scope:
         """
         self.use_prefix = use
         old, prefix_ids = self._document, self._prefix_ids
-        if old.token_ids[: old.n_prefix] == prefix_ids:
+        if old.prefix_ids == prefix_ids:
             return self._read(old, cancelled, self._cursor)
-        grown = len(prefix_ids) - old.n_prefix
-        document = replace(
-            old,
-            token_ids=(*prefix_ids, *old.token_ids[old.n_prefix :]),
-            tokens=(*map(self._tokenizer.token_bytes, prefix_ids), *old.tokens[old.n_prefix :]),
-            n_prompt=old.n_prompt + grown,
-            n_prefix=len(prefix_ids),
+        grown, n_prompt = len(prefix_ids) - old.n_prefix, old.n_prompt - old.n_prefix
+        in_text = self._tokenizer.spell(old.text_ids)
+        document = self._arranged(
+            prefix_ids, old.text_ids, in_text, n_prompt, old.origins, old.text
         )
         self._document = document
         first = min(self._n_fallen + 1, len(document))
@@ -409,12 +416,11 @@ class Scope:
 
     @property
     def _n_fallen(self) -> int:
-        return max(0, len(self._document) - self.info.config.max_seq_len)
+        return self._document.n_fallen
 
     def _read(self, document: Document, cancelled: Cancelled, cursor: int | None = None) -> Reading:
-        n_fallen = max(0, len(document) - self.info.config.max_seq_len)
         before = len(self._run.stats)
-        self._run.read(document.token_ids[n_fallen:], cancelled)
+        self._run.read(document.token_ids[document.n_fallen :], cancelled)
         self._document = document
         self._cursor = len(document) if cursor is None else cursor
         _ = document.spans  # worked out here, so that the window need not

@@ -480,15 +480,15 @@ def check_tables(reading: Reading, check: CacheCheck | None) -> tuple[Table, ...
 
 def prompt_tables(reading: Reading) -> tuple[Table, ...]:
     """The text as tokens; those that have fallen out of the context have no loss."""
-    document, cursor = reading.document, reading.cursor
+    document, cursor, n_prefix = reading.document, reading.cursor, reading.n_prefix
     loss = np.full(cursor, np.nan, np.float32)
     loss[reading.n_fallen :] = reading.session.loss
     index = np.arange(cursor)
     columns: dict[str, Column] = {
         "index": index,
         **token_columns(document.token_ids[:cursor], document.tokens[:cursor]),
-        "before_the_text": index < document.n_prefix,
-        "generated": index >= document.n_prompt,
+        "before_the_text": (index >= reading.n_fallen) & (index < reading.n_fallen + n_prefix),
+        "generated": document.generated[:cursor],
         "fallen_out": index < reading.n_fallen,
         "nats": loss,
     }

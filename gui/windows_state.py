@@ -72,7 +72,7 @@ def asked_by(reading: Reading, choice: WindowsChoice) -> tuple[Asked, ...]:
         return ()
     if choice.page == "prepared":
         sizes = choice.sentence_window, choice.sinks
-        prefix_ids = reading.document.token_ids[: reading.document.n_prefix]
+        prefix_ids = reading.document.prefix_ids
         return (Asked("sentence", info, prefix_ids, conditions, sizes=sizes),)
     if choice.page == "eviction":
         budget = choice.budget

@@ -151,12 +151,12 @@ class PromptPanel(Panel):
             reading.n_fallen,
             reading.info.config.max_seq_len,
         )
-        self.strip.set_generated_from(document.n_prompt - reading.n_fallen)
-        self.strip.set_prefix(max(0, min(document.n_prefix, cursor) - reading.n_fallen))
+        self.strip.set_generated_from(document.generated_from - reading.n_fallen)
+        self.strip.set_prefix(reading.n_prefix)
         losses, coloured = reading.session.loss, view.state.display.show_loss
         self.strip.set_losses(losses, ceiling=_LOSS_CEILING, coloured=coloured)
         states = np.full(cursor, TokenState.PROMPT, np.uint8)
-        states[document.n_prompt :] = TokenState.GENERATED
+        states[document.generated[:cursor]] = TokenState.GENERATED
         states[: reading.n_fallen] = TokenState.FALLEN_OUT
         colours = None
         if coloured:

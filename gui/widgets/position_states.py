@@ -39,7 +39,8 @@ class PositionStates:
 
     def is_generated(self, position: int) -> bool:
         """Whether the model wrote it."""
-        return self.generated_from is not None and position >= self.generated_from
+        is_behind = self.generated_from is not None and position >= self.generated_from
+        return is_behind and not self.is_prefix(position)
 
     def is_prefix(self, position: int) -> bool:
         """Whether it was put before the text, and spells nothing of it."""

@@ -311,7 +311,13 @@ class TokenStrip(QAbstractScrollArea):
         self.setAccessibleDescription(" ".join(said))
 
     def _fallen_sentence(self) -> str:
-        return f"{self._n_fallen_out} fallen out: the model sees the last {self._limit} tokens"
+        return f"{self._n_fallen_out} {self._fallen_note()}"
+
+    def _fallen_note(self) -> str:
+        first, n_prefix = self._n_fallen_out, self._states.n_prefix
+        before = "".join(display(token, 12) for token in self._tokens[first : first + n_prefix])
+        named = f"{before} and " if before else ""
+        return f"fallen out: the model sees {named}the last {self._limit - n_prefix} tokens"
 
     def _fade(self) -> None:
         self._set_flash(self._flash_left - 1)
@@ -388,7 +394,7 @@ class TokenStrip(QAbstractScrollArea):
         position = place - self._n_fallen_out
         notes = []
         if position < 0:
-            notes.append(f"fallen out: the model sees the last {self._limit} tokens")
+            notes.append(self._fallen_note())
         elif not self._states.may_be_seen(position):
             notes.append(f"the query at position {self._query} may not see it")
         elif self._states.weights is not None and position < len(self._states.weights):

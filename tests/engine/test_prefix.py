@@ -14,7 +14,7 @@ from hypothesis.stateful import invariant, rule
 
 from engine.comparison import Wanted
 from engine.document import Document
-from engine.errors import CancelledError
+from engine.errors import CancelledError, ContextFullError
 from engine.loading import Loaded, load
 from engine.reading import Look, Reading
 from engine.scope import Scope
@@ -125,12 +125,137 @@ def test_a_drawn_token_of_that_name_is_text_like_any_other(scope: Scope) -> None
     assert scope.edit(reading.document.text).document.token_ids == reading.document.token_ids
 
 
-def test_beyond_the_limit_it_falls_out_first(scope: Scope, loaded: Loaded) -> None:
-    """As the first token of any text does; what is left has characters of its own."""
-    reading = scope.edit("a" * LIMIT)
-    assert (reading.n_fallen, reading.n_tokens) == (1, LIMIT)
-    assert reading.session.token_ids.tolist() == [0] * LIMIT
+LONG = "abcdefghijkabcde"  # four letters more than the limit, with the token five too many
+SEEN = LONG[5:]
+
+
+def test_beyond_the_limit_it_stays_and_the_oldest_text_falls_out(
+    scope: Scope, loaded: Loaded
+) -> None:
+    """The model reads what it would of the token and the last letters alone."""
+    reading = scope.edit(LONG)
+    document = reading.document
+    assert (reading.n_fallen, reading.n_tokens, reading.n_prefix) == (5, LIMIT, 1)
+    letters = [ord(letter) - ord("a") for letter in LONG]
+    assert reading.session.token_ids.tolist() == [BOS, *letters[5:]]
+    assert document.token_ids == (*letters[:5], BOS, *letters[5:])
+    assert (document.text, document.prefix_ids) == (LONG, (BOS,))
+    assert document.text_ids == tuple(letters)
+    assert document.spans.tolist() == [
+        *([i, i + 1] for i in range(5)),
+        [5, 5],
+        *([i, i + 1] for i in range(5, 16)),
+    ]
+    alone = Scope(loaded).edit(SEEN)
+    assert alone.n_fallen == 0
+    np.testing.assert_allclose(reading.session.loss, alone.session.loss, atol=1e-5)
+    np.testing.assert_allclose(reading.focus.weights, alone.focus.weights, atol=1e-5)
+    assert reading.stages is not None
+    expected = logits_of(loaded, (BOS, *letters[5:]))
+    np.testing.assert_allclose(reading.stages.logits, expected, atol=1e-4)
+
+
+def test_one_letter_too_many_takes_the_first_letter(scope: Scope) -> None:
+    """And one less brings it back."""
+    full = scope.edit(LONG[: LIMIT - 1])
+    assert (full.n_fallen, full.n_tokens) == (0, LIMIT)
+    over = scope.edit(LONG[:LIMIT])
+    assert (over.n_fallen, over.n_tokens) == (1, LIMIT)
+    assert over.session.token_ids.tolist() == [BOS, *range(1, 11), 0]
+    back = scope.edit(LONG[: LIMIT - 1])
+    assert (back.n_fallen, back.session.token_ids.tolist()) == (0, [BOS, *range(11)])
+
+
+def test_beyond_the_limit_only_the_row_of_the_token_is_kept(scope: Scope) -> None:
+    """All others move one position down at each keystroke, so they are computed again."""
+    scope.edit(LONG)
+    reading = scope.edit(f"{LONG}f")
+    assert reading.computed == (1, LIMIT)
+    assert (reading.stats[-1].n_kept, reading.stats[-1].n_computed) == (1, LIMIT - 1)
+
+
+def test_a_full_context_is_gone_on_from_by_nobody(scope: Scope) -> None:
+    """Steps fill it up, the token counted, and stop there; beyond it as well."""
+    scope.edit(LONG[: LIMIT - 3])
+    scope.step()
+    full = scope.step()
+    assert (full.n_tokens, full.n_fallen, full.full) == (LIMIT, 0, True)
+    with pytest.raises(ContextFullError):
+        scope.step()
+    scope.edit(LONG)
+    with pytest.raises(ContextFullError):
+        scope.step()
+    with pytest.raises(ContextFullError):
+        scope.choose(5 + LIMIT, 3)
+
+
+def test_a_branch_beyond_the_limit_keeps_the_token_first(scope: Scope, loaded: Loaded) -> None:
+    """Then fewer letters have fallen out, or none."""
+    scope.edit(LONG)
+    reading = scope.choose(5 + 1 + 4, 10)  # behind position 4
+    assert reading.document.text == f"{LONG[:9]}k"
+    assert (reading.n_fallen, reading.document.token_ids[0]) == (0, BOS)
     assert_same(reading, fresh(loaded, reading, Look()))
+    scope.edit(LONG)
+    reading = scope.choose(5 + 1 + 9, 10)
+    assert reading.document.text == f"{LONG[:14]}k"
+    assert (reading.n_fallen, reading.session.token_ids[0]) == (4, BOS)
+    assert_same(reading, fresh(loaded, reading, Look()))
+    scope.edit(LONG)
+    assert scope.choose(3, 10).document.token_ids == (BOS, 0, 1, 2, 10)
+
+
+def test_going_back_beyond_the_limit_ends_at_the_token(scope: Scope) -> None:
+    """It is the first that the model sees."""
+    scope.edit(LONG)
+    reading = scope.go_to(0)
+    assert (reading.cursor, reading.session.token_ids.tolist()) == (6, [BOS])
+    assert scope.step().session.token_ids.tolist() == [BOS, 5]
+
+
+def test_the_switch_makes_room_for_one_letter_more(scope: Scope, loaded: Loaded) -> None:
+    """And takes it away again, whoever wrote it."""
+    scope.edit(LONG)
+    without = scope.set_prefix(use=False)
+    assert (without.n_fallen, without.document.text) == (4, LONG)
+    assert_same(without, fresh(loaded, without, Look()))
+    again = scope.set_prefix(use=True)
+    assert (again.n_fallen, again.session.token_ids[0]) == (5, BOS)
+    assert_same(again, fresh(loaded, again, Look()))
+
+
+def test_what_was_drawn_stays_drawn_when_it_falls_out(scope: Scope) -> None:
+    """A text without a prompt, whose first token makes room for the one before it."""
+    scope.edit("")
+    for _ in range(LIMIT - 1):
+        scope.step()
+    scope.set_prefix(use=False)
+    scope.choose(LIMIT - 1, 3)
+    reading = scope.set_prefix(use=True)
+    document = reading.document
+    assert (reading.n_fallen, document.prefix_ids, document.n_prompt) == (1, (BOS,), 1)
+    assert document.generated.tolist() == [True, False, *[True] * (LIMIT - 1)]
+    assert document.origin(0) is not None
+    assert document.origin(LIMIT) is None  # chosen
+    assert document.generated_from == 0
+
+
+def test_a_context_of_one_token_is_the_texts(tiny: Callable[..., Any]) -> None:
+    """What belongs before a text would leave no room for it."""
+    model = tiny("rotary", max_seq_len=1, vocab_size=12).model
+    info = replace(info_of(model.config), prefix_ids=(BOS,))
+    reading = Scope(Loaded(model, LettersAfterBos(), info)).edit("abc")
+    assert reading.session.token_ids.tolist() == [2]
+
+
+def test_a_second_run_of_an_overlong_text_begins_as_the_first(scope: Scope) -> None:
+    """With the token, and the same letters behind it."""
+    reading = scope.edit(LONG)
+    comparison = SecondRun().compare(scope, reading, Wanted())
+    assert comparison is not None
+    assert comparison.b.session.token_ids.tolist() == reading.session.token_ids.tolist()
+    assert comparison.b.n_prefix == 1
+    assert comparison.b.document.text == SEEN
 
 
 def test_switched_off_the_text_is_read_without_it(scope: Scope, loaded: Loaded) -> None:
@@ -202,10 +327,11 @@ class AnyHistoryAfterBos(AnyHistory):
         if not hasattr(self, "reading"):
             return
         document: Document = self.reading.document
-        n_prefix = document.n_prefix
-        assert LettersAfterBos().decode(document.token_ids[n_prefix:]) == document.text
-        assert document.token_ids[:n_prefix] == (BOS,) * n_prefix
-        assert not document.spans[:n_prefix].any()
+        assert LettersAfterBos().decode(document.text_ids) == document.text
+        assert document.prefix_ids == (BOS,) * document.n_prefix
+        assert self.reading.session.token_ids[:1].tolist() == [BOS] or not document.n_prefix
+        begin, end = document.spans[document.prefix].T
+        assert (begin == end).all()
         assert len(document) == document.n_prompt + len(document.origins)
 
 

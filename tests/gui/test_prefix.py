@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from PySide6.QtWidgets import QApplication
 
@@ -90,6 +91,31 @@ def test_a_key_takes_the_token_away_and_brings_it_back(whole: WholeWindow) -> No
     whole.idle()
     assert action.isChecked()
     assert whole.reading.document.token_ids == before.document.token_ids
+
+
+def test_beyond_the_limit_the_token_stays_and_the_text_is_the_users(whole: WholeWindow) -> None:
+    """It has position 0 behind what has fallen out; the editor holds the text and its tokens."""
+    whole.wish(EditText("b" * 70))
+    strip, reading = whole.child(TokenStrip), whole.reading
+    assert (reading.n_fallen, reading.n_tokens, reading.session.token_ids[0]) == (7, 64, 0)
+    assert "7 fallen out: the model sees <|end|> and the last 63" in strip.accessibleDescription()
+    assert strip.describe_place(7).endswith(BEFORE_TEXT)
+    assert "position 0" in strip.describe_place(7)
+    assert "fallen out" in strip.describe_place(6)
+    whole.press("Ctrl+End")
+    whole.type("c")
+    whole.idle()
+    assert whole.editor.text() == whole.reading.document.text == f"{'b' * 70}c"
+    assert (whole.reading.n_fallen, whole.reading.session.token_ids[0]) == (8, 0)
+    columns = prompt_tables(whole.reading)[0].columns
+    assert np.flatnonzero(columns["before_the_text"]).tolist() == [8]
+    assert np.flatnonzero(columns["fallen_out"]).tolist() == list(range(8))
+    assert np.isnan(columns["nats"][:9]).all()
+    assert not np.isnan(columns["nats"][9:]).any()
+    whole.press("Ctrl+B")
+    whole.idle()
+    assert (whole.reading.n_fallen, whole.reading.document.token_ids[7]) == (7, 1 + ord("b"))
+    assert "the model sees the last 64 tokens" in strip.accessibleDescription()
 
 
 def test_the_switch_stays_as_it_is_when_another_model_is_opened(

@@ -16,7 +16,7 @@ from gui.theme import LIGHT, THEMES, Theme, lookup_table
 from gui.widgets.chips import black_or_white, contrast
 from gui.widgets.strip_layer import Face, StripLayer
 from gui.widgets.token_flow import TokenFlow
-from gui.widgets.token_strip import EMPTY, TokenStrip
+from gui.widgets.token_strip import BEFORE_TEXT, EMPTY, TokenStrip
 
 WORDS = [b"To", b" be", b" or", b" not", b" to", b" be"]
 
@@ -283,6 +283,21 @@ def test_fallen_tokens_are_marked_counted_and_cannot_be_chosen(
         qtbot.mouseClick(strip.viewport(), Qt.MouseButton.LeftButton, pos=centre)
     qtbot.keyClick(strip, Qt.Key.Key_Home)
     assert clicked == [0, 0]
+
+
+def test_what_was_put_before_the_text_is_named_where_the_text_has_fallen_out(
+    strip: TokenStrip,
+) -> None:
+    """It stands before what the model still sees, and takes one of the places."""
+    show(strip, [*WORDS[:2], b"<s>", *WORDS[2:]], n_fallen_out=2, limit=5)
+    strip.set_prefix(1)
+    said = strip.accessibleDescription()
+    assert "2 fallen out: the model sees <s> and the last 4 tokens" in said
+    assert strip.describe_place(2).endswith(BEFORE_TEXT)
+    assert "fallen out: the model sees <s> and the last 4 tokens" in strip.describe_place(1)
+    strip.set_generated_from(-2)  # all of the text
+    assert "written by the model" not in strip.describe_place(2)
+    assert "written by the model" in strip.describe_place(3)
 
 
 def test_the_line_about_fallen_tokens_leaves_the_last_row_in_reach(strip: TokenStrip) -> None:
