@@ -17,6 +17,7 @@ from engine.memory import available_bytes
 from engine.model import Transformer
 from engine.reading import ModelInfo
 from engine.session import Session
+from engine.weight_room import peak_bytes
 
 _ROWS = 64  # of logits worked out together
 
@@ -28,10 +29,12 @@ def float32_model(info: ModelInfo, cancelled: Cancelled) -> Transformer:
         EngineError: there is not enough memory, or the file is no longer what it was.
         CancelledError: `cancelled` said so between two tensors.
     """
-    needed, there = 4 * info.n_parameters, available_bytes()
+    with torch.device("meta"):  # only shapes
+        needed = peak_bytes(Transformer(info.config), "float32")
+    there = available_bytes()
     if there is not None and needed > there:
         raise EngineError(
-            f"Not compared with float32: its weights take {needed / 1e9:.1f} GB more, and "
+            f"Not compared with float32: its weights need {needed / 1e9:.1f} GB more, and "
             f"{there / 1e9:.1f} GB are free."
         )
     model = load(Path(info.path), cancelled=cancelled).model

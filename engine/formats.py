@@ -21,7 +21,10 @@ DEVICE_TITLES: dict[DeviceName, str] = {
 
 
 FORMAT_SENTENCES: dict[FormatName | Literal["automatic"], str] = {
-    "automatic": "Use float32 for small models, float16 for large ones where that is faster here.",
+    "automatic": (
+        "Use float32 for small models, float16 for large ones where that is faster here, and a "
+        "smaller one where there is no room."
+    ),
     "float32": "The weights as exact as torch computes: 4 bytes each.",
     "bfloat16": "Holds 8 bits of precision, exact for files that hold no more: 2 bytes each.",
     "float16": "Holds 11 bits of precision: 2 bytes each, and the fastest that is nearly exact.",
@@ -31,7 +34,10 @@ FORMAT_SENTENCES: dict[FormatName | Literal["automatic"], str] = {
 
 @dataclass(frozen=True)
 class FormatChoice:
-    """What the user chose; "automatic" leaves the format to `engine.matrices.decide`."""
+    """What the user chose; "automatic" leaves the format to `engine.matrices.decide`.
+
+    And to `engine.weight_room`, where what that says does not fit.
+    """
 
     number_format: FormatName | Literal["automatic"] = "float32"
     device: DeviceName = "cpu"
@@ -49,6 +55,7 @@ class Held:
     how: str = ""  # by which arithmetic, where there is more than one
     reason: str = ""  # why this format
     n_bytes: int = 0  # of all weights, as they are held
+    is_for_room: bool = False  # whether another one would have been taken, had there been room
 
     @property
     def title(self) -> str:

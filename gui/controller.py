@@ -59,10 +59,14 @@ def _telling_head(reading: Reading) -> dict[str, int]:
 
 
 def _told_of_format(before: Reading | None, now: Reading) -> str:
-    """What to say when a model was opened again in another format or place."""
+    """What to say when a model was opened again in another format or place, or for lack of room."""
+    held = now.info.held
+    if held.is_for_room and (before is None or before.info != now.info):
+        why = held.reason.removeprefix("automatic: ")
+        return f"{now.info.name} was opened in {held.number_format}, {why}."
     if before is None or before.info.path != now.info.path or before.info.held == now.info.held:
         return ""
-    held, n_bytes = now.info.held, before.info.held.n_bytes
+    n_bytes = before.info.held.n_bytes
     return (
         f"{now.info.name} was opened again in {held.title} on {held.device!r}: "
         f"{held.n_bytes / 1e6:,.1f} MB of weights, {n_bytes / 1e6:,.1f} MB before. "

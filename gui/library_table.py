@@ -31,6 +31,7 @@ TABLE_STYLE = """
     }
 """
 
+_BY_PRECISION: tuple[FormatName, ...] = ("float32", "float16", "int8")
 _UNITS = (("TiB", 2**40), ("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10))
 _LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
 _RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
@@ -55,11 +56,15 @@ class Memory:
     available: int | None
     choice: FormatChoice = FLOAT32
 
-    @property
-    def _format(self) -> FormatName:
-        """The format to count with; "automatic" comes to nothing larger than float32."""
-        chosen = self.choice.number_format
-        return "float32" if chosen == "automatic" else chosen
+    def _format(self, found: Found) -> FormatName:
+        """The format to count with; "automatic" comes to the most exact one that fits."""
+        chosen, free = self.choice.number_format, self._free
+        if chosen != "automatic":
+            return chosen
+        if free is None:
+            return "float32"
+        fitting = (name for name in _BY_PRECISION if found.needed_bytes(name) <= free)
+        return next(fitting, _BY_PRECISION[-1])
 
     @property
     def _free(self) -> int | None:
@@ -68,15 +73,18 @@ class Memory:
 
     def holds(self, found: Found) -> bool | None:
         """Whether its weights fit in the chosen format; None where that is not known."""
-        needed = found.needed_bytes(self._format)
+        needed = found.needed_bytes(self._format(found))
         return None if self._free is None or not needed else needed <= self._free
 
     def verdict(self, found: Found) -> str:
         """In a few words, for a cell of the table."""
         if not found.is_readable:
             return f"— {found.reason}"
-        n_bytes = found.needed_bytes(self._format)
+        name = self._format(found)
+        n_bytes = found.needed_bytes(name)
         needed = byte_text(n_bytes) if n_bytes else "unknown"
+        if name != "float32" and self.choice.number_format == "automatic":
+            needed += f" as {name}"
         mark = {True: "✓ fits", False: "✗ too large", None: "? needs"}[self.holds(found)]
         free = "" if self._free is None else f" of {byte_text(self._free)}"
         return f"{mark}: {needed}{free}"
@@ -85,10 +93,11 @@ class Memory:
         """The same at length."""
         if not found.is_readable:
             return f"It cannot be opened. {found.reason}"
-        n_bytes = found.needed_bytes(self._format)
+        name = self._format(found)
+        n_bytes = found.needed_bytes(name)
         if not n_bytes:
             return "How much memory it needs is not known."
-        needed = f"{found.n_parameters:,} weights take {byte_text(n_bytes)} as {self._format}"
+        needed = f"{found.n_parameters:,} weights take {byte_text(n_bytes)} as {name}"
         if self._free is None:
             return f"Its {needed}; how much memory is free is not known."
         free = f"{byte_text(self._free)} of memory are free"
@@ -98,10 +107,9 @@ class Memory:
 
     def _way_out(self, found: Found, free: int) -> str:
         """The most exact smaller format in which it would fit, if there is one."""
-        smaller: tuple[FormatName, ...] = ("float16", "int8")
-        for name in smaller:
+        for name in _BY_PRECISION:
             n_bytes = found.needed_bytes(name)
-            if n_bytes <= free and n_bytes < found.needed_bytes(self._format):
+            if n_bytes <= free and n_bytes < found.needed_bytes(self._format(found)):
                 return f" It would fit as {name}, in {byte_text(n_bytes)}: see the Model menu."
         return ""
 

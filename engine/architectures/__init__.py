@@ -30,10 +30,11 @@ from engine.cancelling import Cancelled, never
 from engine.checkpoints.raw import RawCheckpoint
 from engine.config import ModelConfig
 from engine.errors import CheckpointError, ConfigError
-from engine.formats import FLOAT32, WEIGHT_BYTES, FormatChoice, Held
+from engine.formats import FLOAT32, FormatChoice
 from engine.matrices import Read, decide, prepare
 from engine.memory import available_bytes
 from engine.model import Transformer
+from engine.weight_room import WeightRoom
 
 ARCHITECTURES: tuple[Architecture, ...] = (
     gpt2.ARCHITECTURE,
@@ -103,6 +104,8 @@ def fill(
 ) -> None:
     """Read all weights of a model that has no memory yet, in the format that was chosen.
 
+    Where "automatic" is, that is the most exact one that there is room for.
+
     `told` hears after each tensor how much of the weights has been read, 0 to 1; `path` only
     names the model in errors.
 
@@ -113,7 +116,8 @@ def fill(
     """
     total, done = sum(tensor.numel() for tensor in model.state_dict().values()), 0
     held = decide(choice, total)
-    _check_memory(path, held, total)
+    room = WeightRoom.of(model, held.device, available_bytes())
+    held = room.settle(held, choice, total, path)
 
     def read_and_tell(name: str, shape: torch.Size) -> Tensor:
         nonlocal done
@@ -123,18 +127,6 @@ def fill(
         return tensor
 
     prepare(model, held, read_and_tell, cancelled)
-
-
-def _check_memory(path: Path, held: Held, n_weights: int) -> None:
-    """Stop before a model is read that the memory has no room for."""
-    if held.device != "cpu":
-        return
-    needed, available = n_weights * WEIGHT_BYTES[held.number_format], available_bytes()
-    if available is not None and needed > available:
-        raise CheckpointError(
-            f"{path} needs about {needed / 1e9:.1f} GB of memory as {held.number_format}, and "
-            f"{available / 1e9:.1f} GB are available; choose a smaller number format or model."
-        )
 
 
 def _architecture_of(raw: RawCheckpoint) -> Architecture:

@@ -33,7 +33,8 @@ class Found(Description):
     def needed_bytes(self, number_format: FormatName) -> int:
         """What its weights take in memory in a format; 0 where that is not known.
 
-        As opening counts them: a few, such as norms, stay float32 in every format.
+        Roughly: embeddings of their own and norms stay float32 in every format, which opening
+        counts before it reads any (`engine.weight_room`).
         """
         return WEIGHT_BYTES[number_format] * self.n_parameters
 

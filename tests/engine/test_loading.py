@@ -195,9 +195,8 @@ def test_a_model_that_is_too_large_is_refused_before_it_is_read(
     told: list[float] = []
     needed = 4 * load(path).info.n_parameters
     monkeypatch.setattr(engine.architectures, "available_bytes", lambda: needed - 1)
-    with pytest.raises(CheckpointError, match=r"GB of memory as float32, and .* are available"):
+    with pytest.raises(CheckpointError, match=r"MB of memory as float32, and .* MB are available"):
         load(path, told=told.append)
     assert told == []
-    assert load(path, FormatChoice("float16")).info.n_parameters == needed // 4
     monkeypatch.setattr(engine.architectures, "available_bytes", lambda: None)  # nobody can tell
     load(path)

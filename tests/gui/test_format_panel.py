@@ -14,9 +14,12 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel, QMenu, QWidget
 from pytestqt.qtbot import QtBot
 
+import engine.architectures
 import engine.loading
+import engine.matrices
 from engine.formats import Consequence, FormatChoice, Held
 from engine.reading import Reading
+from engine.weight_room import peak_bytes
 from gui.panels.format import ITSELF, WAITING, FormatPanel, caption, rest
 from gui.state import OpenedConsequence
 from gui.theme import THEMES
@@ -247,6 +250,30 @@ def test_in_float32_there_is_nothing_to_compare(whole: WholeWindow) -> None:
     assert isinstance(panel, FormatPanel)
     wait_until(lambda: panel.caption.text() == ITSELF)
     assert panel.figure.isHidden()
+
+
+def test_the_format_that_suits_is_a_smaller_one_where_there_is_no_room(
+    whole: WholeWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which, and why, is told over the panels and in this one, with the figures."""
+    needed = peak_bytes(engine.loading.load(Path(whole.reading.info.path)).model, "float32")
+    monkeypatch.setattr(engine.matrices, "has_packed", lambda _format: False)
+    monkeypatch.setattr(engine.architectures, "available_bytes", lambda: needed - 1)
+    click(whole, "format_float32")
+    whole.idle()
+    assert f"needs about {needed / 1e6:,.1f} MB of memory as float32" in told(whole)
+    assert held(whole).number_format == "float32"  # the model before still runs
+    whole.wish(OpenModel(Path(whole.reading.info.path)))
+    click(whole, "format_automatic")
+    whole.idle()
+    assert held(whole).number_format == "float16"
+    why = f"the most exact that fits; float32 needs about {needed / 1e6:,.1f} MB of memory"
+    assert f"was opened in float16, {why}, and" in told(whole)
+    whole.window.go_to_panel("format")
+    whole.idle()
+    panel = whole.panel("format")
+    assert isinstance(panel, FormatPanel)
+    assert f"Automatic: {why}" in panel.held.text()
 
 
 # The panel by itself

@@ -153,9 +153,7 @@ def test_what_does_not_fit_says_so_with_the_figures(qtbot: QtBot, show: Open) ->
     assert window.open_button.isEnabled()
 
 
-@pytest.mark.parametrize(
-    ("chosen", "n_bytes"), [("automatic", 4), ("float32", 4), ("bfloat16", 2), ("int8", 1)]
-)
+@pytest.mark.parametrize(("chosen", "n_bytes"), [("float32", 4), ("bfloat16", 2), ("int8", 1)])
 def test_memory_is_counted_in_the_format_that_is_chosen(
     show: Open, chosen: Any, n_bytes: int
 ) -> None:
@@ -164,10 +162,26 @@ def test_memory_is_counted_in_the_format_that_is_chosen(
     window = show(available=needed, choice=FormatChoice(chosen))
     text = f"{needed / 1024:.3g} KiB"
     assert cells(window, "Fits in memory?")[0] == f"✓ fits: {text} of {text}"
-    counted = "float32" if chosen == "automatic" else chosen
-    assert f"its {N_WEIGHTS:,} weights take {text} as {counted}" in window.details.text()
+    assert f"its {N_WEIGHTS:,} weights take {text} as {chosen}" in window.details.text()
     tight = show(available=needed - 1, choice=FormatChoice(chosen))
     assert cells(tight, "Fits in memory?")[0].startswith("✗ too large")
+
+
+def test_the_format_that_suits_is_the_most_exact_that_fits(show: Open) -> None:
+    """As opening decides; only what fits in none is too large."""
+    for available, width, name in (
+        (4 * N_WEIGHTS, 4, "float32"),
+        (4 * N_WEIGHTS - 1, 2, "float16"),
+        (2 * N_WEIGHTS - 1, 1, "int8"),
+        (N_WEIGHTS - 1, 1, "int8"),
+    ):
+        window = show(available=available, choice=FormatChoice("automatic"))
+        text, verdict = f"{width * N_WEIGHTS / 1024:.3g} KiB", cells(window, "Fits in memory?")[0]
+        said = text if name == "float32" else f"{text} as {name}"
+        fits = available >= width * N_WEIGHTS
+        assert verdict.startswith(f"{'✓ fits' if fits else '✗ too large'}: {said} of ")
+        assert f"weights take {text} as {name}" in window.details.text()
+        assert "would fit" not in window.details.text()
 
 
 def test_what_would_fit_in_a_smaller_format_says_in_which(show: Open) -> None:
