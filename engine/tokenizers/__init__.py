@@ -13,7 +13,7 @@ from engine.tokenizers.gguf_vocabulary import GgufVocabulary
 
 
 class Tokenizer(Protocol):
-    """What every tokenizer can do; none ever refuses a text."""
+    """What every tokenizer can do; none that is in order ever refuses a text."""
 
     @property
     def vocab_size(self) -> int:

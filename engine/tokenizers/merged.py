@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import tokenizers
 
+from engine.errors import TokenizerError
 from engine.tokenizers.by_bytes import ByBytes
 from engine.tokenizers.spaced import Spaced
 from engine.tokenizers.utf8 import to_bytes
@@ -37,7 +38,12 @@ class MergedVocabulary(ByBytes):
         self._spaced = spaced
 
     def encode(self, text: str) -> list[int]:
-        """The token ids of any str; nothing is dropped, and at most such a space is added."""
+        """The token ids of any str; nothing is dropped, and at most such a space is added.
+
+        Raises:
+            TokenizerError: how the vocabulary cuts a text is a pattern that does not come to an
+                end on this one.
+        """
         if self._unspellable is not None:
             text = self._unspellable.sub("\ufffd", text)
         if self._spaced is None:
@@ -63,5 +69,18 @@ class MergedVocabulary(ByBytes):
             if i % 2:
                 token_ids.extend(self._byte_ids[byte] for byte in to_bytes(piece))
             elif piece:
-                token_ids.extend(self._library.encode(piece, add_special_tokens=False).ids)
+                token_ids.extend(_ids_by(self._library, piece))
         return token_ids
+
+
+def _ids_by(library: tokenizers.Tokenizer, text: str) -> list[int]:
+    try:
+        return library.encode(text, add_special_tokens=False).ids
+    except BaseException as error:
+        # The library's own failure is no Exception, and would end the thread that it happens on.
+        if isinstance(error, Exception) or type(error).__name__ == "PanicException":
+            raise TokenizerError(
+                f"the vocabulary cannot cut this text into tokens ({error}); open a model whose "
+                "tokenizer is in order."
+            ) from error
+        raise

@@ -432,6 +432,19 @@ def test_what_cannot_be_read_is_one_sentence(data: dict[str, Any], sentence: str
         vocabulary_from(data)
 
 
+@pytest.mark.parametrize("pattern", ["(a+)+$", "(a|aa)+$"])
+def test_a_pattern_that_finds_no_end_is_one_sentence(pattern: str) -> None:
+    """On the texts that it is lost on; the library's own failure would end the engine's thread."""
+    steps = [
+        {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False},
+        {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False},
+    ]
+    ours = vocabulary_from(_changed(pre_tokenizer={"type": "Sequence", "pretokenizers": steps}))
+    assert ours.decode(ours.encode("to be")) == "to be"
+    with pytest.raises(TokenizerError, match=r"cannot cut this text into tokens .*retry-limit"):
+        ours.encode(f"{'a' * 60}!")
+
+
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [(b"{", "is not JSON"), (b"[]", "holds no settings by name"), (b"\xff", "is not UTF-8")],
