@@ -164,14 +164,21 @@ class _Weights:
         for name in self.raw.tensors:
             if name not in used and not any(pattern.fullmatch(name) for pattern in ignored):
                 raise CheckpointError(
-                    f"{self.raw.path} holds {name!r}, which a model of these settings has no "
-                    "place for."
+                    f"{self.raw.path} holds {self._called(name)}, which a model of these settings "
+                    "has no place for."
                 )
 
     def read(self, ours: str, shape: torch.Size) -> Tensor:
         """One of our tensors, in memory of its own, as float32."""
         names = self._theirs(ours)
         parts = [self._tensor(name) for name in names]
+        for name, part in zip(names, parts, strict=True):
+            # Not a number wins both; a mask of which are finite would take ten times as long.
+            ends = map(float, torch.aminmax(part)) if part.numel() else ()
+            if not all(map(math.isfinite, ends)):
+                raise CheckpointError(
+                    f"{self.raw.path}: {self._called(name)} holds values that are not finite."
+                )
         reshape = self.architecture.reshape.get(_split(ours)[0])
         try:
             tensor = torch.cat(parts) if len(parts) > 1 else parts[0]
@@ -179,16 +186,13 @@ class _Weights:
                 tensor = reshape(tensor, self.config)
         except (RuntimeError, IndexError):  # parts that do not fit together
             tensor = torch.empty(0)
-        named = " with ".join(map(repr, names))
         if tensor.shape != shape:
+            named = " with ".join(map(self._called, names))
             shapes = " with ".join(str(list(part.shape)) for part in parts)
             raise CheckpointError(
                 f"{self.raw.path}: {named} has the shape {shapes}, which does not give the "
                 f"{list(shape)} that the settings ask for."
             )
-        # Not a number wins both; a mask of which are finite would take ten times as long.
-        if not all(map(math.isfinite, map(float, torch.aminmax(tensor)))):
-            raise CheckpointError(f"{self.raw.path}: {named} holds values that are not finite.")
         return tensor.to(torch.float32, copy=True, memory_format=torch.contiguous_format)
 
     def _theirs(self, ours: str) -> tuple[str, ...]:
@@ -196,6 +200,9 @@ class _Weights:
         names = self.architecture.weight_names[template]
         names = (names,) if isinstance(names, str) else names
         return tuple(name.replace("{layer}", layer) for name in names)
+
+    def _called(self, theirs: str) -> str:
+        return repr(self.raw.name_in_file(theirs))
 
     def _stored(self, theirs: str) -> str:
         if theirs in self.raw.tensors:
@@ -206,12 +213,12 @@ class _Weights:
     def _tensor(self, theirs: str) -> Tensor:
         name = self._stored(theirs)
         if name not in self.raw.tensors:
-            raise CheckpointError(f"{self.raw.path} lacks the tensor {theirs!r}.")
+            raise CheckpointError(f"{self.raw.path} lacks the tensor {self._called(theirs)}.")
         tensor = self.raw.tensors[name]
         if tensor.dtype not in _READABLE:
             kind = str(tensor.dtype).removeprefix("torch.")
             raise CheckpointError(
-                f"{self.raw.path}: {name!r} is stored as {kind}; "
+                f"{self.raw.path}: {self._called(name)} is stored as {kind}; "
                 "only float32, float16 and bfloat16 are read."
             )
         return tensor

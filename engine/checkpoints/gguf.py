@@ -20,6 +20,7 @@ from engine.tokenizers.gguf_vocabulary import GgufVocabulary
 Undo = Callable[[Tensor], Tensor]
 
 _LAYER = re.compile(r"^blk\.(\d+)\.")
+_THEIR_LAYER = re.compile(r"\.(\d+)\.")
 
 
 def is_gguf(path: Path) -> bool:
@@ -68,7 +69,8 @@ def read(path: Path) -> RawCheckpoint:
     tensors = GgufTensors(parts, places, undo)
     name = part_name(path.name)
     called = path.stem if name is None or len(paths) == 1 else name.stem
-    return RawCheckpoint(settings, tensors, tokenizer, called, path)
+    own_name = partial(_own_name, family=family)
+    return RawCheckpoint(settings, tensors, tokenizer, called, path, own_name)
 
 
 def _mapped(path: Path) -> mmap.mmap:
@@ -125,6 +127,17 @@ def _names(name: str, family: Family) -> tuple[str, str]:
         return template, name
     number = layer[1] if layer else ""
     return template, f"{theirs.replace('.layer.', f'.{number}.')}.{part}"
+
+
+def _own_name(theirs: str, family: Family) -> str:
+    """The file's name of a tensor that Hugging Face calls by this one; the reverse of `_names`."""
+    module, _, part = theirs.rpartition(".")
+    layer = _THEIR_LAYER.search(module)
+    template = _THEIR_LAYER.sub(".layer.", module)
+    for ours, named in family.modules.items():
+        if named == template:
+            return f"{ours.replace('.layer.', f'.{layer[1]}.') if layer else ours}.{part}"
+    return theirs
 
 
 def _unpermuted(tensor: Tensor, n_head: int) -> Tensor:

@@ -85,8 +85,7 @@ def settings_of(
     for name, theirs in _TOKENIZER_SETTINGS.items():
         if isinstance(header.metadata.get(name), int):
             settings[theirs] = header.metadata[name]
-    n_head = own.whole("attention.head_count")
-    own.whole("attention.head_count_kv", n_head)
+    n_head = _n_head(own)
     width_per_head = own.whole("embedding_length") // n_head
     head_dim = own.whole("attention.key_length", width_per_head)
     if own.whole("attention.value_length", head_dim) != head_dim:
@@ -106,6 +105,15 @@ def settings_of(
         settings["partial_rotary_factor"] = n_rotated / head_dim
     scaling = _rope_scaling(header, own, n_rotated, numbers)
     return settings if scaling is None else {**settings, "rope_scaling": scaling}
+
+
+def _n_head(own: "_Own") -> int:
+    n_head = own.whole("attention.head_count")
+    n_kv_head = own.whole("attention.head_count_kv", n_head)
+    if n_head % n_kv_head:
+        should = f"does not divide the {n_head} heads evenly"
+        raise own.wrong("attention.head_count_kv", n_kv_head, should)
+    return n_head
 
 
 class _Own:

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from engine.checkpoints.raw import RawCheckpoint
 from engine.errors import CheckpointError, TokenizerError
+from engine.lfs_pointer import NOT_FETCHED, is_lfs_pointer
 from engine.tokenizers.hugging_face import read_vocabulary
 
 CONFIG_FILE = "config.json"
@@ -123,6 +124,8 @@ def _opened(path: Path) -> Any:  # noqa: ANN401 - the library has no types
     except OSError as error:
         raise CheckpointError(f"{path} cannot be read: {error.strerror or error}.") from error
     except safetensors.SafetensorError as error:
+        if is_lfs_pointer(path):
+            raise CheckpointError(f"{path} {NOT_FETCHED}") from None
         raise CheckpointError(f"{path} is damaged or cut off ({error}).") from error
 
 

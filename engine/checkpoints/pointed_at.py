@@ -9,11 +9,13 @@ from engine.checkpoints.gguf_parts import one_of_each
 from engine.checkpoints.hf_folder import CONFIG_FILE
 from engine.checkpoints.nanogpt import CHECKPOINT_FILE
 from engine.errors import CheckpointError
+from engine.lfs_pointer import NOT_FETCHED, is_lfs_pointer
 
 _GGUF = ".gguf"
 _OF_A_FOLDER = (".safetensors", ".json")
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
 _WHAT = "a folder that holds a model's config.json, a GGUF file, or nanoGPT's ckpt.pt"
+_ADAPTER_FILE = "adapter_config.json"
 _MOST_NAMED = 3
 
 
@@ -51,18 +53,29 @@ def no_model(path: Path) -> CheckpointError:
         return CheckpointError(f"{path} does not exist; open {_WHAT}.")
 
 
+def _why_not_folder(folder: Path) -> str:
+    if (folder / _ADAPTER_FILE).is_file():
+        return (
+            f"holds only an adapter ({_ADAPTER_FILE}), which changes another model's weights; "
+            "open a model that it was merged into."
+        )
+    pickled = sorted(each.name for each in folder.iterdir() if each.suffix in _PICKLES)
+    if pickled:
+        return (
+            f"holds no {CONFIG_FILE}, and weights in {pickled[0]} only, a pickle, which may "
+            "run programs when it is opened; look for the model as safetensors or GGUF."
+        )
+    return f"holds no model; open {_WHAT}."
+
+
 def _why_not(path: Path) -> str:
     suffix = path.suffix.lower()
     if path.is_dir():
-        pickled = sorted(each.name for each in path.iterdir() if each.suffix in _PICKLES)
-        if pickled:
-            return (
-                f"holds no {CONFIG_FILE}, and weights in {pickled[0]} only, a pickle, which may "
-                "run programs when it is opened; look for the model as safetensors or GGUF."
-            )
-        return f"holds no model; open {_WHAT}."
+        return _why_not_folder(path)
     if not path.exists():
         return f"does not exist; open {_WHAT}."
+    if is_lfs_pointer(path):
+        return NOT_FETCHED
     if path.is_file() and suffix == _GGUF:
         return (
             "is no GGUF file, which begins with the letters GGUF; it may not have been copied or "

@@ -1,6 +1,6 @@
 """What a reader of foreign files hands over: settings and weights, named as Hugging Face does."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,8 @@ class RawCheckpoint:
     """A model as it was found; `engine.architectures` knows what its family means by it.
 
     `tensors` may be lazy: each is asked for by its name when it is needed, perhaps twice, and
-    comes in the file's own dtype.
+    comes in the file's own dtype. `name_in_file` is what the file itself calls one of them, or
+    would call it if it had it.
     """
 
     settings: dict[str, Any]  # as config.json names them, "model_type" among them
@@ -23,3 +24,4 @@ class RawCheckpoint:
     tokenizer: Tokenizer
     name: str
     path: Path
+    name_in_file: Callable[[str], str] = str

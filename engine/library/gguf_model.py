@@ -15,6 +15,7 @@ from engine.checkpoints.gguf_header import MAGIC, Header, TensorPlace, read_head
 from engine.checkpoints.gguf_parts import joined, part_paths
 from engine.checkpoints.gguf_settings import ROPE_FACTORS, family_of, settings_of
 from engine.errors import CheckpointError, TokenizerError
+from engine.lfs_pointer import NOT_FETCHED, is_lfs_pointer
 from engine.library import families
 from engine.library.files import size_of, unreadable
 from engine.library.found import Description
@@ -82,6 +83,8 @@ def _mapped(path: Path, n_bytes: int) -> mmap.mmap:
     try:
         with path.open("rb") as file:
             if file.read(len(MAGIC)) != MAGIC:
+                if is_lfs_pointer(path):
+                    raise CheckpointError(f"{path.name} {NOT_FETCHED}")
                 raise CheckpointError("It is no GGUF file; one begins with the letters GGUF.")
             # Waiting for a slow disk here lets others run; waiting for a mapped page does not.
             file.read(_WARMED)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.errors import CheckpointError
+from engine.lfs_pointer import NOT_FETCHED, is_lfs_pointer
 from engine.library.families import called
 from engine.library.files import parse_json, size_of, unreadable
 
@@ -89,6 +90,8 @@ def _header_bytes(path: Path, n_bytes: int) -> bytes:
             start = file.read(_LENGTH.size)
             length = int(_LENGTH.unpack(start)[0]) if len(start) == _LENGTH.size else n_bytes
             if length > min(n_bytes - _LENGTH.size, _MOST_HEADER):
+                if is_lfs_pointer(path):
+                    raise CheckpointError(f"{path.name} {NOT_FETCHED}")
                 raise CheckpointError(f"{path.name} is cut off, damaged or no safetensors file.")
             return file.read(length)
     except OSError as error:

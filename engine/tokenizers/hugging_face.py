@@ -20,6 +20,7 @@ from typing import Any
 import tokenizers
 
 from engine.errors import TokenizerError
+from engine.lfs_pointer import NOT_FETCHED, is_lfs_pointer
 from engine.tokenizers.byte_bpe import _BYTE_OF_SYMBOL
 from engine.tokenizers.gguf_vocabulary import _bytes_of, _unspellable
 from engine.tokenizers.merged import MergedVocabulary
@@ -364,6 +365,8 @@ def _read_json(path: Path) -> Json:
     try:
         data = json.loads(_read_text(path))
     except (ValueError, RecursionError) as error:
+        if is_lfs_pointer(path):
+            raise TokenizerError(f"{path} {NOT_FETCHED}") from None
         raise TokenizerError(f"{path} is not JSON ({error}).") from error
     if not isinstance(data, dict):
         raise TokenizerError(f"{path} holds no settings by name.")

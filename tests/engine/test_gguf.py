@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from engine.checkpoints.gguf import is_gguf, read
+from engine.checkpoints.gguf import _names, _own_name, is_gguf, read
 from engine.checkpoints.gguf_families import FAMILIES
 from engine.errors import CheckpointError, EngineError
 from engine.loading import load
@@ -805,6 +805,65 @@ def test_a_damaged_tensor_entry_is_refused_with_the_reason(
     with pytest.raises(CheckpointError, match=sentence) as caught:
         read(path)
     assert str(path) in str(caught.value)
+
+
+def _without_a_matrix(weights: dict[str, NDArray[np.float32]]) -> None:
+    del weights["blk.1.attn_k.weight"]
+
+
+def _one_too_many(weights: dict[str, NDArray[np.float32]]) -> None:
+    weights["blk.2.ffn_up.weight"] = np.ones((64, 32), np.float32)
+
+
+def _misshaped(weights: dict[str, NDArray[np.float32]]) -> None:
+    weights["blk.1.ffn_norm.weight"] = np.ones(31, np.float32)
+
+
+def _not_finite(weights: dict[str, NDArray[np.float32]]) -> None:
+    weights["blk.1.attn_v.weight"][0, 0] = np.nan
+
+
+def _bad_last_norm(weights: dict[str, NDArray[np.float32]]) -> None:
+    weights["output_norm.weight"][0] = np.inf
+
+
+WRONG_WEIGHTS: list[tuple[Callable[[dict[str, NDArray[np.float32]]], None], str]] = [
+    (_without_a_matrix, r"lacks the tensor 'blk\.1\.attn_k\.weight'"),
+    (_one_too_many, r"holds 'blk\.2\.ffn_up\.weight', which a model of these settings has no"),
+    (
+        _misshaped,
+        r"'blk\.1\.ffn_norm\.weight' has the shape \[31\], which does not give the \[32\]",
+    ),
+    (_not_finite, r"toy\.gguf: 'blk\.1\.attn_v\.weight' holds values that are not finite"),
+    (_bad_last_norm, r"toy\.gguf: 'output_norm\.weight' holds values that are not finite"),
+]
+
+
+@pytest.mark.parametrize(("damage", "sentence"), WRONG_WEIGHTS)
+def test_a_wrong_tensor_is_named_as_the_file_names_it(
+    tmp_path: Path, damage: Callable[[dict[str, NDArray[np.float32]]], None], sentence: str
+) -> None:
+    """Not by the name that other files have for it."""
+    weights = llama_weights()
+    damage(weights)
+    with pytest.raises(CheckpointError, match=sentence):
+        load(write_llama(tmp_path / "toy.gguf", weights=weights))
+
+
+@pytest.mark.parametrize("architecture", FAMILIES)
+def test_every_tensor_has_one_name_in_a_file(architecture: str) -> None:
+    """And is called by it, whatever the family calls it elsewhere."""
+    family = FAMILIES[architecture]
+    for module in family.modules:
+        name = f"{module.replace('.layer.', '.17.')}.weight"
+        assert _own_name(_names(name, family)[1], family) == name
+    assert _own_name("no.such.weight", family) == "no.such.weight"
+
+
+def test_heads_that_cannot_share_keys_evenly_are_told_in_the_files_words(tmp_path: Path) -> None:
+    path = write_llama(tmp_path / "toy.gguf", metadata=LLAMA | {"llama.attention.head_count_kv": 3})
+    with pytest.raises(CheckpointError, match=r"head_count_kv = 3 does not divide the 4 heads"):
+        load(path)
 
 
 def test_a_file_cut_off_anywhere_is_refused(tmp_path: Path) -> None:

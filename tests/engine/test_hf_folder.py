@@ -279,6 +279,10 @@ def _not_finite(tensors: dict[str, Tensor]) -> None:
     tensors["model.layers.1.mlp.up_proj.weight"][3, 3] = torch.inf
 
 
+def _one_of_three_not_a_number(tensors: dict[str, Tensor]) -> None:
+    tensors["model.layers.1.self_attn.k_proj.weight"][2, 5] = torch.nan
+
+
 def _unexpected(tensors: dict[str, Tensor]) -> None:
     tensors["model.layers.0.self_attn.q_norm.weight"] = torch.ones(8)
 
@@ -287,6 +291,10 @@ TENSOR_DAMAGE: list[tuple[Callable[[dict[str, Tensor]], None], str]] = [
     (_as_integers, r"'model\.norm\.weight' is stored as int8; only float32, float16 and bfloat16"),
     (_misshaped_part, r"has the shape \[32, 24\] with \[16, 23\] with \[16, 24\], which does not"),
     (_not_finite, r"'model\.layers\.1\.mlp\.up_proj\.weight' holds values that are not finite"),
+    (
+        _one_of_three_not_a_number,
+        r"llama: 'model\.layers\.1\.self_attn\.k_proj\.weight' holds values that are not finite",
+    ),
     (_unexpected, r"holds 'model\.layers\.0\.self_attn\.q_norm\.weight', which a model"),
 ]
 

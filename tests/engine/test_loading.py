@@ -105,6 +105,11 @@ NO_MODELS: dict[str, tuple[dict[str, bytes], str, str]] = {
         "",
         "holds no config.json, and weights in pytorch_model.bin only, a pickle, which may run",
     ),
+    "an adapter": (
+        {"adapter_config.json": b"{}", "adapter_model.safetensors": b"x"},
+        "",
+        "holds only an adapter (adapter_config.json), which changes another model's weights; open",
+    ),
     "a pickle": (
         {"pytorch_model.bin": b"x"},
         "pytorch_model.bin",
