@@ -74,6 +74,22 @@ def _told_of_format(before: Reading | None, now: Reading) -> str:
     )
 
 
+def _doubt_about_vocabulary(reading: Reading) -> str:
+    """What to say of a vocabulary that may be another model's; "" if nothing.
+
+    Embeddings are rounded up, by a few hundred rows; one that is more than half empty is rare, and
+    so is a text that another model's tokenizer cuts right.
+    """
+    info = reading.info
+    n_tokens, n_rows = len(info.vocabulary), info.config.vocab_size
+    if not n_tokens or 2 * n_tokens >= n_rows:
+        return ""
+    return (
+        f"{info.name} has {n_rows:,} token ids, its tokenizer only {n_tokens:,} tokens: if they do "
+        "not belong together, what it reads is not the text."
+    )
+
+
 class _Hearer:
     """Passes on how far reading has come, a few times a second."""
 
@@ -449,6 +465,9 @@ class Controller(QObject):
             self._point_at(replace(self._store.state.selection, **_telling_head(reading)))
         if told:
             self._messages.info(told)
+        doubt = _doubt_about_vocabulary(reading)
+        if doubt and (before is None or before.info.path != reading.info.path):
+            self._messages.warning(doubt)
 
     def _ask(
         self,

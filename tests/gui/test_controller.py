@@ -1,5 +1,6 @@
 """Wishes and what becomes of them, with the engine's thread and a real small model."""
 
+import json
 import shutil
 import threading
 from collections.abc import Callable, Iterator
@@ -42,6 +43,8 @@ from gui.wishes import (
     WantIntact,
 )
 from gui.worker import EngineThread
+from tests.engine.gguf_files import N_TOKENS, llama_weights, write_llama
+from tests.engine.hf_files import write_golden
 
 PATIENCE = 10.0  # seconds; what should happen happens at once
 
@@ -250,6 +253,51 @@ def test_a_model_that_cannot_be_opened_leaves_the_old_one_running(
     desk.settle(Step())
     assert len(desk.reading.document) == 6
     assert desk.state.notice == ""
+
+
+@pytest.mark.parametrize(("n_rows", "n_told"), [(2 * N_TOKENS, 0), (2 * N_TOKENS + 1, 1)])
+def test_a_vocabulary_that_may_be_another_models_is_opened_with_a_warning(
+    desk: Desk, tmp_path: Path, n_rows: int, n_told: int
+) -> None:
+    """Once; embeddings are rounded up, but hardly ever to twice what is there."""
+    rows = np.random.default_rng(0).normal(0, 0.3, (n_rows, 32)).astype(np.float32)
+    weights = llama_weights() | {"token_embd.weight": rows}
+    desk.settle(OpenModel(write_llama(tmp_path / "wide.gguf", weights=weights)))
+    assert desk.reading.info.name == "wide"
+    assert [message.level for message in desk.told] == ["warning"] * n_told
+    for message in desk.told:
+        assert message.sentence == (
+            f"wide has {n_rows:,} token ids, its tokenizer only {N_TOKENS:,} tokens: if they do "
+            "not belong together, what it reads is not the text."
+        )
+    desk.settle(OpenModel(tmp_path / "wide.gguf"))
+    assert len(desk.told) == n_told
+
+
+def test_a_tokenizer_that_is_lost_on_a_text_leaves_the_rest_going_on(
+    desk: Desk, tmp_path: Path
+) -> None:
+    """With a sentence; what was read before is still there, and the next text is read."""
+    golden = write_golden(tmp_path / "llama", "llama")
+    assert len(golden)
+    path = tmp_path / "llama" / "tokenizer.json"
+    data = json.loads(path.read_text(encoding="utf-8"))
+    lost = {
+        "type": "Split",
+        "pattern": {"Regex": "(a+)+$"},
+        "behavior": "Isolated",
+        "invert": False,
+    }
+    steps = [lost, {**data["pre_tokenizer"], "use_regex": False}]
+    data["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": steps}
+    path.write_text(json.dumps(data), encoding="utf-8")
+    desk.settle(OpenModel(tmp_path / "llama"))
+    assert desk.told == []
+    desk.settle(EditText(f"{'a' * 60}!"))
+    assert [message.level for message in desk.told] == ["error"]
+    assert "cannot cut this text into tokens" in desk.told[0].sentence
+    desk.settle(EditText("To be or"))
+    assert desk.shown == "To be or"
 
 
 def test_another_model_takes_over_text_mask_and_head(
