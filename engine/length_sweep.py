@@ -33,7 +33,7 @@ from engine.measurements import (
 )
 from engine.model import Transformer
 from engine.part_clock import PartClock
-from engine.patience import give_up_if, patiently
+from engine.patience import GivingWay, give_up_if, patiently
 
 _REPEATS = 3  # of what takes so little that anything could disturb it
 _LONGEST_WHOLE = 1024  # tokens of the prefill that is timed in one piece
@@ -47,8 +47,8 @@ def sweep(
 
     The tokens are repeated up to the length; times hardly depend on them. Lengths beyond the
     model's context are timed as well: the arithmetic does not end there, only what the model
-    learned. `waited_for` says that something else is wanted; the piece is then given up at the
-    next layer, and done again when the sweep goes on.
+    learned. `waited_for` says that something else is wanted; the piece is then given up within a
+    layer, and done again when the sweep goes on.
     """
     lab = yield from _machine(model.device, Lab(longest))
     conditions = Conditions(positions=model.config.positions not in ("learned", "sinusoidal"))
@@ -167,7 +167,8 @@ def _worked(
         began = finished(model.device)
         new_ids = token_ids[start : start + n_new]
         try:
-            hidden = model.hidden(new_ids, kv_cache, cancelled=waited_for)
+            record = GivingWay(waited_for)
+            hidden = model.hidden(new_ids, kv_cache, record=record, cancelled=waited_for)
             for rows in torch.split(hidden, QUERY_BLOCK):
                 give_up_if(waited_for)
                 model.logits(rows)

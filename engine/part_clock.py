@@ -25,6 +25,7 @@ from engine.errors import CancelledError
 from engine.kv_cache import KVCache
 from engine.measurements import TIMED_PARTS, Seconds, TimedPart
 from engine.model import CAUSAL, Transformer
+from engine.patience import give_up_if
 
 
 class PartClock:
@@ -40,6 +41,7 @@ class PartClock:
             self._parts += [(inner.qkv, "projections"), (inner.output, "projections")]
             self._parts += [(model.get_submodule(f"blocks.{layer}.mlp"), "MLP")]
         self._n_products = 0  # of this layer's attention so far
+        self._cancelled: Cancelled = never  # asked before each part of a layer
 
     def timed_pass(
         self,
@@ -53,12 +55,12 @@ class PartClock:
         Raises:
             ValueError: there are more tokens than one block of queries holds, whose scores and
                 mixes would alternate.
-            CancelledError: `cancelled` said so between two layers or before the logits; the cache
-                is as before.
+            CancelledError: `cancelled` said so before a part of a layer or before the logits; the
+                cache is as before.
         """
         if len(token_ids) > QUERY_BLOCK:
             raise ValueError(f"{len(token_ids)} tokens are more than a block of {QUERY_BLOCK}.")
-        self._entered, start = [], kv_cache.length
+        self._entered, self._cancelled, start = [], cancelled, kv_cache.length
         with self._watched():
             self._enter("rest")
             hidden = self._model.hidden(token_ids, kv_cache, conditions, self, cancelled)
@@ -89,6 +91,7 @@ class PartClock:
 
     def _timed(self, part: TimedPart, work: Callable[[Tensor], Tensor]) -> Callable[..., Tensor]:
         def timed(x: Tensor) -> Tensor:
+            give_up_if(self._cancelled)
             self._enter(part)
             result = work(x)
             self._enter("rest")
@@ -102,6 +105,7 @@ class PartClock:
         def told(left: Tensor, right: Tensor) -> Tensor:
             self._n_products += 1
             if self._n_products == 2:
+                give_up_if(self._cancelled)
                 self._enter("mix")
             return product(left, right)
 

@@ -1,6 +1,7 @@
 """Long work in pieces: each may be given up for something more urgent, and is then done again."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import TypeVar
 
 from engine.cancelling import Cancelled
@@ -17,6 +18,28 @@ def give_up_if(cancelled: Cancelled) -> None:
     """
     if cancelled():
         raise CancelledError("the piece was given up for something newer.")
+
+
+@dataclass(frozen=True)
+class GivingWay:
+    """A recorder of a pass that keeps nothing, and gives it up in the midst of a layer.
+
+    A layer of a long pass takes too long to be waited for: this asks before attention and after
+    each block of queries as well. What it is told of is never looked at.
+    """
+
+    cancelled: Cancelled
+
+    def keep_qkv(self, layer: int, q: object, k: object, v: object) -> None:  # noqa: ARG002
+        """Attention begins."""
+        give_up_if(self.cancelled)
+
+    def keep_weights(self, layer: int, rows: slice, weights: object) -> None:  # noqa: ARG002
+        """A block of queries is done."""
+        give_up_if(self.cancelled)
+
+    def keep_residual(self, depth: int, residual: object) -> None:
+        """The pass asks there by itself."""
 
 
 def patiently(work: Callable[[], _Answer]) -> Iterator[_Answer | None]:

@@ -21,7 +21,7 @@ from engine.errors import ContextFullError, EngineError
 from engine.kv_cache import KVCache
 from engine.measurements import TOLERANCE, BothWays, DecodeStep, OneByOne
 from engine.model import CAUSAL, Transformer
-from engine.patience import give_up_if, patiently
+from engine.patience import GivingWay, give_up_if, patiently
 from engine.sampling import Sampling, draw, stages
 
 
@@ -38,7 +38,7 @@ def with_and_without(
 
     Both ways get the token that is drawn with the cache, so that a step of the one can be held
     against the same step of the other. `waited_for` says that something else is wanted; the pass
-    is then given up at the next layer, and made again when this goes on.
+    is then given up within a layer, and made again when this goes on.
 
     Raises:
         EngineError: there is no text, or the mask lets no row stay true.
@@ -135,7 +135,8 @@ def _passes(
     def work() -> tuple[Tensor, float]:
         began = finished(model.device)
         new_ids = torch.tensor(token_ids, dtype=torch.int64)
-        hidden = model.hidden(new_ids, kv_cache, conditions, None, waited_for)
+        record = GivingWay(waited_for)
+        hidden = model.hidden(new_ids, kv_cache, conditions, record, waited_for)
         logits = model.logits(hidden[-1:])[0]
         return logits, finished(model.device) - began
 
@@ -163,7 +164,8 @@ def parallel_and_serial(
     def whole() -> tuple[Tensor, float]:
         at_once.rewind(0)  # where it was given up after the last layer
         began = finished(model.device)
-        hidden = model.hidden(ids, at_once, conditions, None, waited_for)
+        record = GivingWay(waited_for)
+        hidden = model.hidden(ids, at_once, conditions, record, waited_for)
         for rows in torch.split(hidden, QUERY_BLOCK):
             give_up_if(waited_for)
             model.logits(rows)

@@ -1,7 +1,9 @@
 """Measures what context costs on the engine's thread, in pieces, behind everything else.
 
-Each piece is a job of its own, so that whatever the user asks for in between comes before the
-next one; and one that is under way is given up at the next layer if something else waits.
+Each piece is a job of its own. One that is under way is given up within a layer as soon as
+something else is asked for, a key being one such thing, and it is made again only when all of that
+is answered and nothing more has been asked for a while: so whoever types has the engine, and the
+window, to themselves.
 """
 
 import time
@@ -9,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import QObject
+from PySide6.QtCore import QObject, QTimer
 
 from engine.cancelling import Cancelled
 from engine.errors import CancelledError, EngineError
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from engine.scope import Scope
 
 KIND = "cost"
+QUIET_MS = 400  # after the last answer, which somebody who types does not let pass
 _PIECE_SECONDS = 0.1  # after which what is known is shown
 
 _FIELDS: dict[Experiment, str] = {
@@ -66,7 +69,9 @@ class _Work:
         for found in self._steps:
             if void():
                 raise CancelledError("the measurement is no longer wanted.")
-            if self._others_wait() or time.monotonic() > until:
+            if self._others_wait():
+                return _Piece(None, is_last=False)  # to be told with the next; now others draw
+            if time.monotonic() > until:
                 return _Piece(found, is_last=False)
         return _Piece(found, is_last=True)
 
@@ -85,6 +90,9 @@ class Costing(QObject):
         self._work: _Work | None = None
         self._reading: Reading | None = None  # what it is measured on
         self._number = 0  # of the job under way; 0: none
+        self.quiet = QTimer(self, singleShot=True, interval=QUIET_MS)  # runs out when it is
+        self.quiet.timeout.connect(self._wake)
+        engine.queued.connect(self._on_queued)
         engine.answered.connect(self._on_answer)
         engine.failed.connect(self._on_failure)
         engine.crashed.connect(lambda number, _error: self._on_end(number))
@@ -122,6 +130,7 @@ class Costing(QObject):
     def close(self) -> None:
         """Hear and tell nothing more: the window is going."""
         self._work, self._number = None, 0
+        self.quiet.stop()
 
     def change(self, changes: dict[str, Any]) -> None:
         """Take up other choices."""
@@ -144,12 +153,33 @@ class Costing(QObject):
         check_room(config, min(config.max_seq_len, reading.n_tokens + more), two_ways_bytes)
 
     def _go_on(self) -> None:
-        if self._work is not None:
+        """Do the next piece, at once or when it is quiet."""
+        self._number = 0
+        if self._work is None:
+            return
+        is_resting = self.quiet.isActive()
+        if is_resting != self._store.state.costs.is_resting:
+            self._tell(is_resting=is_resting)
+        if not is_resting:
             self._number = self._engine.submit(Job(KIND, self._on_scope(self._work.piece)))
+
+    def _on_queued(self, kind: str) -> None:
+        """Something else is asked for: rest from here on."""
+        if kind != KIND and self._work is not None:
+            self.quiet.start()
+
+    def _wake(self) -> None:
+        """Go on, unless something else is still being done or text is being played."""
+        if self._engine.awaits_others(KIND) or self._store.state.playing:
+            self.quiet.start()
+        elif not self._number:
+            self._go_on()
 
     def _on_answer(self, number: int, answer: object) -> None:
         running, reading = self._store.state.costs.running, self._reading
         if number != self._number or not running or reading is None:
+            if self.quiet.isActive():
+                self.quiet.start()  # somebody looks at that answer first
             return
         assert isinstance(answer, _Piece)  # noqa: S101 - what its own job answers
         if answer.found is not None:
@@ -171,7 +201,8 @@ class Costing(QObject):
 
     def _end(self) -> None:
         self._work, self._reading, self._number = None, None, 0
-        self._tell(running="")
+        self.quiet.stop()
+        self._tell(running="", is_resting=False)
 
     def _tell(self, **changes: Any) -> None:  # noqa: ANN401 - the fields of Costs
         self._store.update(costs=replace(self._store.state.costs, **changes))

@@ -29,6 +29,7 @@ class Costs:
     length: int = 0  # whose parts the lab lists; 0: the longest
     cache_format: CacheFormat = "float32"  # of the caches under other designs
     running: Experiment | Literal[""] = ""
+    is_resting: bool = False  # whether what runs waits until nothing else is wanted
     obstacles: dict[Experiment, str] = field(default_factory=dict)  # why one could not be made
     both_ways: Measured[BothWays] | None = None
     one_by_one: Measured[OneByOne] | None = None

@@ -24,6 +24,7 @@ from gui.quantities import bytes_said, count_said, power_said, time_said
 Row = tuple[str, ...]
 Digits = tuple[tuple[str, str], ...]  # what numbers are called, and all their digits
 
+RESTING = "waiting until nothing else is asked for"
 HEADINGS = ("part", "multiply-adds", "needed", "bytes", "time", "time grows as")
 
 
@@ -203,8 +204,11 @@ def _gigabytes(per_second: float) -> str:
     return f"{per_second / 1e9:.3g} GB"
 
 
-def lab_said(lab: Lab | None, *, is_running: bool) -> tuple[str, ...]:
+def lab_said(lab: Lab | None, *, is_running: bool, is_resting: bool = False) -> tuple[str, ...]:
     """How far the sweep has come, at length and shorter."""
+    if is_running and is_resting:
+        share = "" if lab is None else f", at {lab.share:.0%}"
+        return f"{RESTING}{share}", f"waiting{share}"
     if is_running and (lab is None or not lab.points):
         return "measuring the machine itself", "measuring"
     if lab is None:

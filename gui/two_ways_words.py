@@ -1,15 +1,18 @@
 """What two ways of doing the same came to, in sentences and rows of figures; no Qt."""
 
 from engine.measurements import BothWays, OneByOne
+from gui.lab_words import RESTING
 from gui.quantities import count_said, time_said, times_said
 
 Row = tuple[str, ...]
 Digits = tuple[tuple[str, str], ...]  # what numbers are called, and all their digits
 
 
-def both_said(both: BothWays, *, is_running: bool) -> tuple[str, ...]:
+def both_said(both: BothWays, *, is_running: bool, is_resting: bool = False) -> tuple[str, ...]:
     """How far decoding both ways has come, at length and shorter."""
     short = f"{len(both.steps):,} of {both.n_wanted:,} steps"
+    if is_running and is_resting:
+        return f"{RESTING}, at {both.share:.0%}", f"waiting, at {both.share:.0%}"
     if is_running:
         short = f"{short}, {both.share:.0%}"
     elif not both.is_done:
@@ -18,9 +21,12 @@ def both_said(both: BothWays, *, is_running: bool) -> tuple[str, ...]:
     return f"{short}, after a text of {after}", short
 
 
-def one_said(one: OneByOne, *, is_running: bool) -> tuple[str, ...]:
+def one_said(one: OneByOne, *, is_running: bool, is_resting: bool = False) -> tuple[str, ...]:
     """How far reading one by one has come."""
     done = f"{one.n_done:,} of {one.n_tokens:,} tokens"
+    if is_running and is_resting:
+        share = f"{one.n_done / one.n_tokens:.0%}"
+        return f"{RESTING}, at {share}", f"waiting, at {share}"
     if is_running:
         return (f"{done}, {one.n_done / one.n_tokens:.0%}",)
     return (done,) if one.is_done else (f"{done}; stopped",)

@@ -59,6 +59,7 @@ class EngineThread(QThread):
     failed = Signal(int, object)  # an EngineError: a sentence for the user
     crashed = Signal(int, object)  # anything else: a bug
     dropped = Signal(int)  # replaced by something newer, however far it had come
+    queued = Signal(str)  # a job of this kind was submitted
 
     _ended = Signal(object, object)  # _Ticket, and its answer or exception in an _End
 
@@ -80,6 +81,7 @@ class EngineThread(QThread):
         with self._wake:
             self._waiting.append(ticket)
             self._wake.notify()
+        self.queued.emit(job.kind)
         return ticket.number
 
     def _replaced(self, job: Job) -> list[_Ticket]:
@@ -106,6 +108,10 @@ class EngineThread(QThread):
     def has_waiting(self) -> bool:
         """Whether jobs wait for the one that runs; may be asked on any thread."""
         return bool(self._waiting)
+
+    def awaits_others(self, kind: str) -> bool:
+        """Whether any job of another kind has not ended yet."""
+        return any(ticket.job.kind != kind for ticket in self._unheard.values())
 
     def give_up(self, kind: str) -> None:
         """Make all jobs of a kind void; each ends in `dropped`."""

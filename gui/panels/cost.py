@@ -160,7 +160,8 @@ class CostPanel(Panel):
         costs, reading = view.state.costs, view.reading
         self._reading = reading
         self._draw_controls(view)
-        if previous is not None and not is_new_theme and _shows_the_same(view, previous):
+        before = None if is_new_theme else previous
+        if before is not None and _shows_the_same(view, before):
             return
         missing = "" if reading is not None else absence(view, "what its passes cost")
         widgets = (self.work_chart, self.bytes_chart, self.table, self.slider, self.length_said)
@@ -168,7 +169,9 @@ class CostPanel(Panel):
             widget.setVisible(reading is not None)
         self.note.say(missing)
         if reading is not None:
-            self._draw_formula(reading, costs)
+            if before is None or not _has_the_same_formula(view, before):
+                self._draw_formula(reading, costs)
+            self._draw_length(reading, costs)
             self._draw_measured(reading, costs)
         labels = (self.note, self.growth, self.times, self.crossing, self.roof)
         words = (*(label.text() for label in labels), self.table.words())
@@ -213,7 +216,7 @@ class CostPanel(Panel):
         self.longest.show_value(costs.longest)
         lab = _lab_of(costs, view.reading)
         is_running = costs.running == "sweep"
-        said = lab_said(lab, is_running=is_running)
+        said = lab_said(lab, is_running=is_running, is_resting=costs.is_resting)
         self.run.show_progress(
             is_running=is_running,
             wordings=said,
@@ -224,11 +227,6 @@ class CostPanel(Panel):
     def _draw_formula(self, reading: Reading, costs: Costs) -> None:
         config, held = reading.info.config, reading.info.held.number_format
         self._lengths = ladder(costs.longest)
-        length = costs.length if costs.length in self._lengths else self._lengths[-1]
-        self.slider.show_value(self._lengths.index(length), 0, len(self._lengths) - 1)
-        self.length_said.set_wordings(f"{length:,} tokens")
-        self.slider.setAccessibleDescription(f"{length:,} tokens")
-        self.table.show_rows(part_rows(config, length, held, _lab_of(costs, reading)))
         x = np.unique(np.geomspace(self._lengths[0], costs.longest, _N_POINTS).round())
         found = [pass_cost(config, int(n), number_format=held) for n in x]
         for chart, name, unit in (
@@ -249,6 +247,15 @@ class CostPanel(Panel):
             chart.show_points(points, powers_of_two(x[0], x[-1]), y, words)
         self.growth.say(growth(config, costs.longest))
         self.note.say(limit_words(config, costs.longest))
+
+    def _draw_length(self, reading: Reading, costs: Costs) -> None:
+        """The parts at the chosen length, with their times where it was measured."""
+        config, held = reading.info.config, reading.info.held.number_format
+        length = costs.length if costs.length in self._lengths else self._lengths[-1]
+        self.slider.show_value(self._lengths.index(length), 0, len(self._lengths) - 1)
+        self.length_said.set_wordings(f"{length:,} tokens")
+        self.slider.setAccessibleDescription(f"{length:,} tokens")
+        self.table.show_rows(part_rows(config, length, held, _lab_of(costs, reading)))
 
     def _draw_measured(self, reading: Reading, costs: Costs) -> None:
         lab = _lab_of(costs, reading)
@@ -319,10 +326,33 @@ def _shows_the_same(view: View, previous: View) -> bool:
     now, before = view.state.costs, previous.state.costs
     if view.reading is None or previous.reading is None:
         return view.reading is previous.reading and view.state.phase == previous.state.phase
+    labs = _lab_of(now, view.reading), _lab_of(before, previous.reading)
     return (
-        view.reading.info is previous.reading.info
-        and now.lab is before.lab
-        and (now.longest, now.length) == (before.longest, before.length)
+        _has_the_same_formula(view, previous)
+        and _has_the_same_times(*labs)
+        and now.length == before.length
+    )
+
+
+def _has_the_same_formula(view: View, previous: View) -> bool:
+    """Whether what is worked out from the configuration stands as it was drawn."""
+    return (
+        view.reading is not None
+        and previous.reading is not None
+        and view.reading.info is previous.reading.info
+        and view.state.costs.longest == previous.state.costs.longest
+    )
+
+
+def _has_the_same_times(lab: Lab | None, before: Lab | None) -> bool:
+    """Whether a sweep has measured nothing since; how far it is stands beside its button."""
+    if lab is None or before is None:
+        return lab is before
+    return (
+        lab.points is before.points
+        and lab.machine is before.machine
+        and lab.prefill is before.prefill
+        and lab.decode is before.decode
     )
 
 

@@ -173,11 +173,11 @@ class TwoWaysPanel(Panel):
     def _draw_buttons(self, view: View) -> None:
         costs = view.state.costs
         both, one = costs.both_ways, costs.one_by_one
-        is_running = costs.running == "both ways"
-        said = both_said(both.found, is_running=is_running) if both else ()
+        how = {"is_running": costs.running == "both ways", "is_resting": costs.is_resting}
+        said = both_said(both.found, **how) if both else ()
         self._draw_button(self.run_both, "both ways", view, said, both.reading if both else None)
-        is_running = costs.running == "one by one"
-        said = one_said(one.found, is_running=is_running) if one else ()
+        how["is_running"] = costs.running == "one by one"
+        said = one_said(one.found, **how) if one else ()
         self._draw_button(self.run_one, "one by one", view, said, one.reading if one else None)
 
     def _draw_button(

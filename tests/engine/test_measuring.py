@@ -263,15 +263,56 @@ def test_a_pass_is_given_up_before_its_logits_as_well(tiny: Callable[..., Run]) 
     """They can take as long as ten layers. The cache is as before, and nothing is read twice."""
     run = tiny()
     kv_cache, ids = KVCache(run.config), torch.tensor(IDS)
-    after_layers = run.config.n_layer + 1  # the asking that follows the last layer's
+    # It asks before the embedding, each layer, its two projections, its mix and its MLP.
+    after_parts = 1 + 5 * run.config.n_layer + 1
     with pytest.raises(CancelledError):
-        PartClock(run.model).timed_pass(ids, kv_cache, cancelled=Asked(after_layers))
+        PartClock(run.model).timed_pass(ids, kv_cache, cancelled=Asked(after_parts))
     assert kv_cache.length == 0
+    # A whole pass asks before each layer, before its attention, and after its block of queries.
+    after_layers = 3 * run.config.n_layer + 1
     prefill, decode = last(length_sweep._worked(run.model, ids, Asked(after_layers)))
     assert (prefill.n_new, prefill.start) == (len(IDS) - 1, 0)
     assert (decode.n_new, decode.start) == (1, len(IDS) - 1)
     one: OneByOne = last(parallel_and_serial(run.model, IDS, waited_for=Asked(after_layers)))
     assert one.n_equal == one.n_tokens == len(IDS)
+
+
+class Heard:
+    """Is asked, and counts which products of the model were made since it was asked last."""
+
+    def __init__(self, model: Transformer) -> None:
+        self.made: list[int] = []
+        self._since: list[str] = []
+        for name, module in model.named_modules():
+            if name.endswith(("qkv", "attention.output", "mlp")):
+                module.register_forward_pre_hook(partial(self._note, name))
+
+    def _note(self, name: str, *_called: object) -> None:
+        self._since.append(name)
+
+    def __call__(self) -> bool:
+        """Nothing else is wanted yet."""
+        self.made.append(len(self._since))
+        self._since.clear()
+        return False
+
+
+@pytest.mark.usefixtures("quick_machine")
+def test_a_sweep_asks_within_each_layer_whether_a_key_was_pressed(
+    tiny: Callable[..., Run],
+) -> None:
+    """Between two askings lie at most the products of one layer: W_qkv, W_O and the MLP."""
+    model = tiny("rotary", n_layer=6, max_seq_len=512).model
+    heard = Heard(model)
+    last(sweep(model, IDS, 600, heard))
+    assert max(heard.made) == 3  # of a decoded token, whose layers are short
+    timed = Heard(model)
+    PartClock(model).timed_pass(torch.tensor(IDS), KVCache(model.config), cancelled=timed)
+    assert max(timed.made) == 1
+    whole = Heard(model)
+    last(length_sweep._worked(model, torch.zeros(400, dtype=torch.int64), whole))
+    # Before a layer, before its attention, after each of four blocks, before the next layer.
+    assert whole.made[:7] == [0, 1, 0, 0, 0, 0, 2]
 
 
 def test_a_prefill_in_one_piece_reads_the_output_matrix_for_each_block_of_logits(

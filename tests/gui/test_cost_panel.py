@@ -1,5 +1,6 @@
 """The cost lab: formulas at once, times as they are measured, refusals before they are tried."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from gui import graphs
 from gui.costs import Costs, Measured
 from gui.panels.cost import CostPanel
 from gui.view import View
+from gui.widgets.curves import CurveChart
 from gui.wishes import MeasureCost, SetCosts, StopMeasuringCost, Wish
 from tests.gui.tiny_scope import house, tiny_scope, view_of
 
@@ -290,6 +292,22 @@ def test_typing_costs_the_panel_nothing(panel: CostPanel, monkeypatch: pytest.Mo
     monkeypatch.setattr("gui.panels.cost.pass_cost", lambda *a, **_k: calls.append(a))
     panel.show_view(view_of(scope.edit("to be or")))
     assert calls == []
+
+
+def test_how_far_a_sweep_is_costs_no_picture(
+    panel: CostPanel, reading: Reading, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A piece that found no new point changes a line of words; one that did leaves the formula."""
+    half = Lab(4096, MACHINE, (timed(1024),), n_done=1024)
+    panel.show_view(view_with(reading, half, running="sweep"))
+    drawn: list[CurveChart] = []
+    monkeypatch.setattr(CurveChart, "show_points", lambda chart, *_: drawn.append(chart))
+    panel.show_view(view_with(reading, replace(half, n_done=1152), running="sweep"))
+    assert panel.run.said.text().startswith("measuring 1,152 of 4,096 tokens")
+    assert drawn == []
+    more = replace(half, points=(timed(1024), timed(1536)), n_done=1536)
+    panel.show_view(view_with(reading, more, running="sweep"))
+    assert set(drawn) == {panel.time_chart, panel.roof_chart}
 
 
 def test_without_a_model_it_waits(panel: CostPanel) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PySide6.QtCore import Qt
@@ -10,9 +11,12 @@ from PySide6.QtWidgets import QApplication
 
 from engine import machine, room
 from engine.measurements import BothWays, Lab, OneByOne, ladder
+from gui import costing
+from gui.costing import _Work
 from gui.costs import Costs
+from gui.panels.cost import CostPanel
 from gui.panels.two_ways import TwoWaysPanel
-from gui.wishes import MeasureCost, OpenModel, SetCosts, SetMask, StopMeasuringCost
+from gui.wishes import MeasureCost, OpenModel, Play, SetCosts, SetMask, StopMeasuringCost
 from tests.gui.whole_window import WholeWindow, wait_until
 
 
@@ -121,6 +125,65 @@ def test_typing_comes_before_the_next_piece(window: WholeWindow) -> None:
     ask(window, StopMeasuringCost())
     assert costs(window).running == ""
     window.idle()
+
+
+def test_whoever_types_has_the_engine_to_himself(window: WholeWindow) -> None:
+    """From the first key on no piece is asked for until it has been quiet; then all lengths are."""
+    assert window.app.controller is not None
+    quiet = window.app.controller._costing.quiet
+    ask(window, SetCosts({"longest": 2048}), MeasureCost("sweep"))
+    wait_until(lambda: (lab := costs(window).lab) and lab.found.points, "a point")
+    quiet.setInterval(10_000_000)  # nobody is ever quiet for so long
+    asked: list[str] = []
+    window.app.controller._engine.queued.connect(asked.append)
+    for text in ("a", "ab", "abc"):
+        window.type(text[-1])
+        wait_until(lambda text=text: text in window.reading.document.text, "the text")
+    wait_until(lambda: window.state.cache_check, "the check that follows the last key")
+    wait_until(lambda: costs(window).is_resting, "the sweep to rest")
+    assert asked.count("edit") == 3
+    assert asked[0] == "edit"
+    assert costing.KIND not in asked
+    assert costs(window).running == "sweep"
+    panel = window.panel("cost")
+    assert isinstance(panel, CostPanel)
+    window.window.go_to_panel("cost")
+    assert panel.run.said.text().startswith("waiting until nothing else is asked for")
+    quiet.start(0)
+    rest(window)
+    measured = costs(window).lab
+    assert measured is not None
+    assert measured.found.is_done
+    assert measured.found.lengths.tolist() == ladder(2048)
+    assert not costs(window).is_resting
+
+
+def test_a_sweep_rests_while_text_is_played(window: WholeWindow) -> None:
+    """And goes on when nobody plays any more."""
+    assert window.app.controller is not None
+    quiet = window.app.controller._costing.quiet
+    ask(window, SetCosts({"longest": 1024}), MeasureCost("sweep"), Play("play"))
+    wait_until(lambda: costs(window).is_resting, "the sweep to rest")
+    over: list[bool] = []
+    quiet.timeout.connect(lambda: over.append(costs(window).is_resting))
+    quiet.start(0)
+    wait_until(lambda: len(over) > 2, "a while to be over more than once")
+    assert window.state.playing
+    assert all(over)
+    ask(window, Play(""))
+    rest(window)
+    assert costs(window).lab is not None
+
+
+def test_an_interrupted_piece_tells_nothing_while_others_wait() -> None:
+    """What it found is told with the next one, when nobody waits for the window any more."""
+    waits = [False, True, False]
+    work = _Work(lambda _scope, _waited: iter(["one", "two", "three"]), lambda: waits.pop(0))
+    scope: Any = None
+    interrupted = work.piece(scope, lambda: False)
+    assert (interrupted.found, interrupted.is_last) == (None, False)
+    after = work.piece(scope, lambda: False)
+    assert (after.found, after.is_last) == ("three", True)
 
 
 def test_stopping_keeps_what_is_known(window: WholeWindow) -> None:

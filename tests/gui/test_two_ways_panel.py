@@ -103,6 +103,12 @@ def test_while_it_runs_the_button_ends_it(
     assert panel.run_both.button.text() == "Stop"
     assert panel.run_one.button.text() == "Read both ways"
     assert panel.run_both.said.text() == "1 of 2 steps, 46%, after a text of 5 tokens"
+    resting = view_with(
+        reading, running="both ways", both_ways=decoded(reading, STEPS[0]), is_resting=True
+    )
+    panel.show_view(resting)
+    said = "waiting until nothing else is asked for, at 46%"
+    assert panel.run_both.said.text() == said
     press(panel.run_both.button)
     assert wishes == [StopMeasuringCost()]
 

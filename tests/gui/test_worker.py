@@ -82,6 +82,20 @@ def quick(answer: object = None) -> Callable[[Cancelled], object]:
     return lambda _void: answer
 
 
+def test_it_tells_what_is_queued_and_whether_anything_else_is_to_be_done(
+    qtbot: QtBot, engine: EngineThread, gate: Gate
+) -> None:
+    """An edit is under way; a check, and whatever else, counts until it is answered."""
+    queued: list[str] = []
+    engine.queued.connect(queued.append)
+    engine.submit(Job("check", quick()))
+    assert queued == ["check"]
+    assert engine.awaits_others("check")
+    gate.go.set()
+    qtbot.waitUntil(lambda: not engine.awaits_others("check"))
+    qtbot.waitUntil(lambda: not engine.awaits_others("nothing"))
+
+
 def test_jobs_are_done_in_order_and_answered_by_their_numbers(
     qtbot: QtBot, engine: EngineThread, heard: Heard
 ) -> None:
