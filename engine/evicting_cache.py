@@ -1,29 +1,41 @@
 """A KV cache with a budget: a new key takes the place of one that is given up."""
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import torch
 from torch import Tensor
 
+from engine.attention import Scoring, matmul_heads
 from engine.config import ModelConfig
 from engine.eviction import NEVER, Budget
+from engine.heavy_hitters import give_up
 from engine.kv_cache import KVCache, Places
 
 
 class EvictingCache(KVCache):
     """Owns two tensors [L, G, B, D], where their rows stand, and how much weight each has got.
 
-    Which keys go is known beforehand where it depends on positions alone: then many tokens can be
-    read in one pass, each query finding what it would find if it came by itself. Where it goes by
-    the weights of the queries before, tokens must come one by one as soon as the budget is full.
+    Many tokens can be read in one pass, each query finding what it would find if it came by itself:
+    which keys go depends on positions alone, or on the weights of the queries before in the same
+    layer, which are worked out first (`engine.heavy_hitters`). For those it must know how each
+    layer scores; without `scorings`, tokens must come one by one as soon as the budget is full.
 
     It records the pass as well, for the weights that it goes by: give it to the model as cache and
     as recorder. `length` counts what was read, held or not.
     """
 
     def __init__(
-        self, config: ModelConfig, budget: Budget, device: torch.device | None = None
+        self,
+        config: ModelConfig,
+        budget: Budget,
+        device: torch.device | None = None,
+        scorings: Sequence[Scoring] = (),
     ) -> None:
         super().__init__(config, device=device, n_rows=budget.n_keys)
-        self.budget = budget
+        self.budget, self._scorings = budget, scorings
+        self._q: Tensor | None = None  # of the layer that is about to write
+        self._is_counted = False  # whether the weights of that layer were added beforehand
         shape = config.n_layer, config.n_kv_head
         rows = (*shape, self.allocated_rows)
         self._position = torch.zeros(rows, dtype=torch.int64)
@@ -39,7 +51,7 @@ class EvictingCache(KVCache):
 
     def n_at_once(self, n_tokens: int) -> int:
         """How many of so many further tokens one pass may read; at least one."""
-        if not self.budget.by_weight:
+        if not self.budget.by_weight or self._scorings:
             return n_tokens
         return max(1, min(n_tokens, self.allocated_rows - self.length))
 
@@ -47,14 +59,18 @@ class EvictingCache(KVCache):
         """Store a layer's new rows [G, T, D]; return those that some of them find [G, ≤ B + T, D].
 
         Raises:
-            ValueError: there are more rows than `n_at_once` allows.
+            ValueError: there are more rows than `n_at_once` allows, or their q was not recorded.
         """
         n_new = k.shape[-2]
+        self._is_counted = False
         if n_new > self.n_at_once(n_new):
             raise ValueError(f"{n_new} rows at once cannot be evicted one by one.")
         if self.length + n_new <= self.allocated_rows:
             return self._write_all(layer, k, v)
-        return self._write_one(layer, k, v) if n_new == 1 else self._write_many(layer, k, v)
+        if n_new == 1:
+            return self._write_one(layer, k, v)
+        by_weight = self.budget.by_weight
+        return self._write_weighed(layer, k, v) if by_weight else self._write_many(layer, k, v)
 
     def _write_all(self, layer: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         """As long as there is room nothing goes."""
@@ -98,6 +114,34 @@ class EvictingCache(KVCache):
         self._places = Places(position[None].to(k.device), gone_at[None].to(k.device))
         return joined_k, joined_v
 
+    def _write_weighed(self, layer: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        """The same where it goes by weights, and each group keeps rows of its own choice."""
+        if self._q is None:
+            raise ValueError("what goes by weights cannot be told without q: record the pass here.")
+        held, n_group = self.n_held, len(self._groups)
+        new = torch.arange(self.length, self.length + k.shape[-2]).expand(n_group, -1)
+        position = torch.cat((self._position[layer, :, :held], new), dim=1)  # [G, N], N = B + T
+        joined_k = torch.cat((self.k[layer, :, :held], k), dim=1)  # [G, N, D]
+        joined_v = torch.cat((self.v[layer, :, :held], v), dim=1)
+        scoring = replace(self._scorings[layer], places=Places(position.to(k.device)))
+        scores = matmul_heads(self._q * scoring.scale, joined_k.mT)  # [H, T, N]
+        scores = scoring.masked(scores, self.length).cpu()
+        got = self._weight[layer, :, :held].numpy()
+        found = give_up(scores.numpy(), position.numpy(), got, self.budget, self.capacity)
+        gone_at, weight = map(torch.from_numpy, found)  # [G, N]
+        goes = gone_at < self.capacity
+        group, column = torch.nonzero(goes, as_tuple=True)
+        self.dropped_at[layer, group, position[group, column]] = gone_at[group, column]
+        stays = torch.nonzero(~goes)[:, 1].view(n_group, -1)  # [G, B]
+        self._position[layer] = position.gather(1, stays)
+        self._weight[layer] = weight.gather(1, stays)
+        rows = stays.to(k.device)[..., None].expand(-1, -1, k.shape[-1])  # [G, B, D]
+        self.k[layer] = joined_k.gather(1, rows)
+        self.v[layer] = joined_v.gather(1, rows)
+        self._places = Places(position.to(k.device), gone_at.to(k.device))
+        self._is_counted = True
+        return joined_k, joined_v
+
     def _victims(self, layer: int) -> Tensor:
         """Which row each group gives up [G]; the row to come is not among them."""
         budget, position = self.budget, self._position[layer]
@@ -125,12 +169,13 @@ class EvictingCache(KVCache):
 
     # As a recorder
 
-    def keep_qkv(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> None:
-        """Not asked."""
+    def keep_qkv(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> None:  # noqa: ARG002
+        """Note the queries [H, T, D] of the rows that are about to be written."""
+        self._q = q
 
     def keep_weights(self, layer: int, rows: slice, weights: Tensor) -> None:  # noqa: ARG002
         """Add what each held key got from the heads that share it: weights [H, rows, ≤ B]."""
-        if self.budget.by_weight:
+        if self.budget.by_weight and not self._is_counted:
             n_held = weights.shape[-1]
             by_group = weights.cpu().view(len(self._groups), -1, n_held)
             self._weight[layer, :, :n_held] += by_group.sum(dim=1, dtype=torch.float64)  # [G, ≤ B]

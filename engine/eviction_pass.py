@@ -52,7 +52,7 @@ def evict(
 ) -> Eviction:
     """A text of at least one token, read and gone on with under a budget and with all keys.
 
-    As many tokens as can be are read in one pass, the rest one by one (`EvictingCache`). Both ways
+    The text is read a block of queries at a time (`EvictingCache`), what follows one by one. Both
     draw with the same seed at the same places. `known` is what came of another budget and nothing
     else that differs; what all keys give is taken from it. `so_far` is told what is known before
     the continuations are written.
@@ -70,7 +70,8 @@ def evict(
     wanted = torch.tensor(token_ids, dtype=torch.int64)
     room = model.config.max_seq_len - conditions.first_position - len(wanted)
     n_more = max(0, min(writing.n_tokens, room))
-    cache = EvictingCache(model.config, budget, device=model.device)
+    scorings = [model.scoring(layer, conditions) for layer in range(model.config.n_layer)]
+    cache = EvictingCache(model.config, budget, device=model.device, scorings=scorings)
     reading = _passes(cache, len(wanted))
     steps = [1.0] * max(0, n_more - 1)  # of each continuation; the last token is not read
     progress = _Progress(

@@ -262,10 +262,34 @@ def test_a_policy_without_first_keys_has_none() -> None:
 
 
 def test_several_rows_at_once_are_refused_where_weights_decide(tiny: Tiny) -> None:
+    """Unless it knows how layers score, and is told of the queries."""
     run = tiny("rotary")
-    cache = EvictingCache(run.config, Budget(policy="most attended", n_keys=2))
+    budget = Budget(policy="most attended", n_keys=2)
     with pytest.raises(ValueError, match="3 rows at once"):
-        run.model.hidden(torch.tensor([1, 2, 3]), cache)
+        run.model.hidden(torch.tensor([1, 2, 3]), EvictingCache(run.config, budget))
+    scorings = [run.model.scoring(layer, CAUSAL) for layer in range(run.config.n_layer)]
+    knowing = EvictingCache(run.config, budget, scorings=scorings)
+    with pytest.raises(ValueError, match="record the pass here"):
+        run.model.hidden(torch.tensor([1, 2, 3]), knowing)
+
+
+@pytest.mark.parametrize("positions", ["rotary", "alibi", "none"])
+def test_the_most_attended_keys_of_a_long_text_take_a_pass_for_each_block(
+    tiny: Tiny, positions: str
+) -> None:
+    """300 tokens are three blocks of queries, and nothing else goes than one by one."""
+    run = tiny(positions, max_seq_len=300, n_head=6, n_kv_head=2, d_model=24)
+    text = np.random.default_rng(5).integers(run.config.vocab_size, size=300).tolist()
+    budget, told = Budget(policy="most attended", n_keys=24), list[float]()
+    eviction = evict(run.model, text, CAUSAL, budget, writing(n_tokens=0), told=told.append)
+    assert len(told) == 1 + 3  # with all keys, and under the budget
+    cache = EvictingCache(run.config, budget)
+    with torch.inference_mode():
+        each = (torch.tensor([token]) for token in text)
+        rows = [run.model.hidden(token, cache, CAUSAL, cache) for token in each]
+        losses = token_losses(run.model, torch.cat(rows), torch.tensor(text))
+    np.testing.assert_array_equal(eviction.dropped_at, cache.dropped_at)
+    np.testing.assert_allclose(eviction.loss, losses, atol=1e-5)
 
 
 WINDOWED = Conditions(mask="window", window=3, sinks=1)
@@ -279,6 +303,7 @@ SILENT = Conditions(heads_off=frozenset({(0, 1), (1, 0), (1, 3)}))
         Budget(n_keys=1),
         Budget(n_keys=5),
         Budget(policy="first + window", n_keys=6, sinks=2),
+        Budget(policy="most attended", n_keys=1),
         Budget(policy="most attended", n_keys=6),
     ],
     ids=lambda budget: f"{budget.policy} {budget.n_keys}",
