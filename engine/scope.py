@@ -35,6 +35,8 @@ from engine.session import Session
 from engine.tokenizers import Tokenizer
 from engine.tokenizers.utf8 import to_text
 from engine.two_ways import parallel_and_serial, with_and_without
+from engine.visibility import Visibility
+from engine.visibility_pass import read_visibility
 from engine.windows import Windows, three_masks
 from engine.windows_pass import read_windows
 
@@ -356,6 +358,19 @@ class Scope:
         """
         masks = three_masks(conditions, *sizes)
         return read_windows(self._run.model, token_ids, masks, query, cancelled)
+
+    def visibility(self, reading: Reading, cancelled: Cancelled = never) -> Visibility | None:
+        """What some of a reading's tokens are predicted from; see `engine.visibility`.
+
+        None for an empty text, and for a reading of another model or other conditions.
+
+        Raises:
+            CancelledError: `cancelled` said so.
+        """
+        if not self._is_here(reading):
+            return None
+        how = reading.session, reading.conditions
+        return read_visibility(self._run.model, *how, cancelled=cancelled)
 
     def eviction(
         self,

@@ -4,6 +4,7 @@ import numpy as np
 
 from engine.eviction import Eviction
 from engine.fixed_window_loss import FixedWindowLoss
+from engine.visibility import Visibility
 from engine.windows import Windows
 from gui.numbers import Column, Table, token_columns
 from gui.prepared import N_SEEN, PATTERNS, WORDS
@@ -69,6 +70,38 @@ def _weights(name: str, windows: Windows, names: list[str]) -> Table:
     }
     keys = [f"on key {key}" for key in range(row.shape[-1])]
     return Table(name, columns, {"weight": keys})
+
+
+def visible_tables(
+    token_ids: tuple[int, ...], tokens: tuple[bytes, ...], visibility: Visibility
+) -> tuple[Table, ...]:
+    """What may be seen to predict some tokens, what is expected there, and all losses."""
+    predictions = visibility.predictions
+    text: dict[str, Column] = {
+        **_tokens(token_ids, tokens),
+        "nats": visibility.loss,
+        "predicted_from": visibility.n_seen,
+    }
+    if not predictions:
+        return (Table("tokens", text),)
+    text["seen"] = _columns([each.seen for each in predictions])
+    names = [f"to predict token {each.number}" for each in predictions]
+    facts: dict[str, Column] = {
+        "token_number": np.array([each.number for each in predictions]),
+        "nats": np.array([each.loss for each in predictions]),
+        "largest_logit_difference": np.array([each.apart for each in predictions]),
+    }
+    tops = [(each.number, *top) for each in predictions for top in each.top]
+    expected: dict[str, Column] = {
+        "token_number": np.array([number for number, _id, _share in tops]),
+        "token_id": np.array([token_id for _number, token_id, _share in tops]),
+        "probability": np.array([share for _number, _id, share in tops]),
+    }
+    return (
+        Table("tokens", text, {"seen": names}),
+        Table("predictions", facts),
+        Table("expected", expected),
+    )
 
 
 def prepared_tables() -> tuple[Table, ...]:

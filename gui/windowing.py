@@ -97,6 +97,11 @@ class Windowing(QObject):
             raise CancelledError("the text belongs to a model that is no longer open.")
         tokens = reading.document.tokens[reading.n_fallen : reading.cursor]
         answer = Answer(asked, reading, asked.token_ids, tokens)
+        if asked.what == "visible":
+            visibility = scope.visibility(reading, void)
+            if visibility is None:
+                raise CancelledError("the text is read under other conditions by now.")
+            return replace(answer, visibility=visibility)
         if asked.what == "eviction" and asked.budget is not None:
             told = _Teller(self._came.emit)
             eviction = scope.eviction(

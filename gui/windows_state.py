@@ -8,10 +8,13 @@ from engine.eviction import Budget, Eviction, Policy
 from engine.fixed_window_loss import FixedWindowLoss
 from engine.reading import Reading
 from engine.sampling import Sampling
+from engine.visibility import NUMBERS, Visibility
 from engine.windows import Windows, three_masks
 
-Page: TypeAlias = Literal["windows", "prepared", "eviction"]
+Page: TypeAlias = Literal["windows", "visible", "prepared", "eviction"]
 PAGES: tuple[Page, ...] = get_args(Page)
+
+STATES = (*NUMBERS, None)  # of the page "visible": the token that is predicted; None: training
 
 
 @dataclass(frozen=True)
@@ -19,6 +22,7 @@ class WindowsChoice:
     """Which page is open, and the numbers on its controls."""
 
     page: Page = "windows"
+    state: int = 0  # of STATES
     window: int = 8
     sinks: int = 2  # first positions that stay visible, or are kept
     sentence_window: int = 3  # on the prepared sentence, in tokens
@@ -50,7 +54,7 @@ class WindowsChoice:
 class Asked:
     """All that an answer depends on; two that are equal have the same answer."""
 
-    what: Literal["windows", "sentence", "fixed window", "eviction"]
+    what: Literal["windows", "visible", "sentence", "fixed window", "eviction"]
     info: int  # the id of the model's, which a reading beside it keeps alive
     token_ids: tuple[int, ...] = ()  # of the text; for the sentence, what stands before it
     conditions: Conditions | None = None
@@ -70,6 +74,8 @@ def asked_by(reading: Reading, choice: WindowsChoice) -> tuple[Asked, ...]:
     info, conditions = id(reading.info), replace(reading.conditions, mask="causal")
     if not token_ids:
         return ()
+    if choice.page == "visible":
+        return (Asked("visible", info, token_ids, reading.conditions),)
     if choice.page == "prepared":
         sizes = choice.sentence_window, choice.sinks
         prefix_ids = reading.document.prefix_ids
@@ -103,6 +109,7 @@ class Answer:
     token_ids: tuple[int, ...] = ()  # that were read
     tokens: tuple[bytes, ...] = ()
     windows: Windows | None = None
+    visibility: Visibility | None = None
     fixed_window: FixedWindowLoss | None = None
     eviction: Eviction | None = None
     obstacle: str = ""

@@ -179,8 +179,8 @@ PANELS = (
         "windows",
         "center tab",
         "Windows",
-        "What it costs to see, or to keep, only some of the text: windows as real masks, and "
-        "budgets for the KV cache.",
+        "What may be seen to predict a token, and what it costs to see, or to keep, only some of "
+        "the text: windows as real masks, and budgets for the KV cache.",
     ),
     PanelRow(
         "two_ways",

@@ -22,6 +22,7 @@ from engine.reading import Look, Reading
 from engine.scope import Scope
 from gui.panels.eviction_page import WAITING as DECODING
 from gui.panels.prepared_page import PREPARED, first_of
+from gui.panels.visible_page import WAITING as PREDICTING
 from gui.panels.windows import WindowsPanel
 from gui.panels.windows_page import WAITING
 from gui.prepared import N_SEEN, PATTERNS, SENTENCE, WORDS
@@ -88,6 +89,8 @@ def answers(scope: Scope, reading: Reading, choice: WindowsChoice) -> tuple[Answ
             loss = NGram([np.arange(27).repeat(3)], 283, 2).losses(asked.token_ids)
             fixed = FixedWindowLoss(2, loss, 81, 1, 3.25)
             given.append(replace(answer, fixed_window=fixed))
+        elif asked.what == "visible":
+            given.append(replace(answer, visibility=scope.visibility(reading)))
         elif asked.what == "eviction":
             assert asked.budget is not None
             given.append(replace(answer, eviction=scope.eviction(reading, asked.budget, 8)))
@@ -286,25 +289,31 @@ def test_an_answer_to_another_text_is_dimmed(panel: WindowsPanel, scope: Scope) 
 # Without much to show
 
 
-@pytest.mark.parametrize("page", ["windows", "prepared", "eviction"])
+@pytest.mark.parametrize("page", ["windows", "visible", "prepared", "eviction"])
 def test_each_page_says_what_it_waits_for(panel: WindowsPanel, page: Any) -> None:
     state = WindowsState(choice=WindowsChoice(page=page))
     panel.show_view(view_of(None, windows=state))
     assert "The model is being loaded." in _sentences(panel)
     panel.show_view(view_of(named_scope("").look(Look()), windows=state))
     assert any(each.startswith("There is no text yet.") for each in _sentences(panel))
-    waiting = {"windows": WAITING, "eviction": DECODING}.get(page, "The sentence is being read")
+    waiting = {
+        "windows": WAITING,
+        "visible": PREDICTING,
+        "prepared": "The sentence is being read",
+        "eviction": DECODING,
+    }[page]
     panel.show_view(view_of(named_scope().look(Look()), windows=state))
     assert any(each.startswith(waiting) for each in _sentences(panel))
 
 
 def _sentences(panel: WindowsPanel) -> list[str]:
-    tables = (panel.windows.table, panel.prepared.live, panel.eviction.table)
+    pages = panel.windows, panel.visible, panel.eviction
+    tables = (panel.prepared.live, *(page.table for page in pages))
     return [table.accessibleDescription() for table in tables]
 
 
 @pytest.mark.parametrize("text", ["a", "abcdefghijklmnopqrstuvwxyz abcd"])
-@pytest.mark.parametrize("page", ["windows", "prepared", "eviction"])
+@pytest.mark.parametrize("page", ["windows", "visible", "prepared", "eviction"])
 @pytest.mark.parametrize("theme", THEMES.values(), ids=THEMES)
 def test_one_token_and_a_full_context_are_drawn(
     panel: WindowsPanel, text: str, page: Any, theme: Any
@@ -318,12 +327,14 @@ def test_one_token_and_a_full_context_are_drawn(
     assert not panel.grab().isNull()
     table = {
         "windows": panel.windows.table,
+        "visible": panel.visible.table,
         "prepared": panel.prepared.live,
         "eviction": panel.eviction.table,
     }[page]
     said = " ".join(strip.wordings[0] for strip in table.strips)
     assert "nan" not in said
-    assert ("no loss yet" in said) == (len(text) == 1 and page != "prepared")
+    is_lossy = page in {"windows", "eviction"}
+    assert ("no loss yet" in said) == (len(text) == 1 and is_lossy)
 
 
 # Prepared
@@ -468,6 +479,7 @@ def test_the_policy_is_chosen_by_the_keyboard(
     ("page", "names"),
     [
         ("windows", ["losses", "masks", "weights", "n_gram"]),
+        ("visible", ["tokens", "predictions", "expected"]),
         ("prepared", ["prepared_not_computed", "live_losses", "live_masks", "live_weights"]),
         ("eviction", ["tokens", "budget", "continuation", "continuation_with_all_keys"]),
     ],
