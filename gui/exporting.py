@@ -64,7 +64,7 @@ class Exporting(QObject):
             return
         stamp = stamp_of(reading, panel.title)
         stamp = replace(stamp, facts={**stamp.facts, **panel.more_facts(view)})
-        tables = panel.numbers(view) if reading.n_tokens else ()
+        tables = panel.numbers(view) if reading.n_tokens or not panel.is_of_text else ()
         kinds = {suffix: title for suffix, (title, _make) in _PICTURES.items()}
         if tables:
             kinds |= {suffix: title for suffix, (title, _make) in _NUMBERS.items()}

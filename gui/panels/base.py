@@ -55,6 +55,7 @@ class Panel(QWidget):
     """
 
     name: ClassVar[str]
+    is_of_text: ClassVar[bool] = True  # whether its numbers are the text's: an empty one has none
 
     wished = Signal(object)  # Wish
     export_wanted = Signal()

@@ -70,6 +70,7 @@ class CostPanel(Panel):
     """A field and a button for the sweep, three pictures on logarithmic axes, and a table."""
 
     name: ClassVar[str] = "cost"
+    is_of_text: ClassVar[bool] = False
 
     def __init__(self) -> None:
         super().__init__()

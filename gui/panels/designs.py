@@ -54,6 +54,7 @@ class DesignsPanel(Panel):
     """Curves over the length, a table that explains them, each layer, and a table of models."""
 
     name: ClassVar[str] = "designs"
+    is_of_text: ClassVar[bool] = False
 
     def __init__(self) -> None:
         super().__init__()

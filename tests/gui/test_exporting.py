@@ -348,6 +348,17 @@ def test_an_empty_text_has_pictures_and_no_numbers(
     assert whole.window.message_bar.sentence.startswith("One head cannot be written as .csv; use")
 
 
+@pytest.mark.parametrize("name", ["cost", "designs"])
+def test_what_does_not_hang_on_the_text_is_written_without_one(
+    whole: WholeWindow, export: Callable[..., Path], name: str
+) -> None:
+    """The curves that are on screen, a row for each length."""
+    whole.wish(EditText(""))
+    lines = export(name, "a.csv").read_text().splitlines()
+    tokens = next(at for at, line in enumerate(lines) if line.startswith("tokens,"))
+    assert int(lines[tokens + 2].split(",")[0]) > int(lines[tokens + 1].split(",")[0])
+
+
 def test_the_tables_of_an_empty_text_are_empty_and_can_be_written() -> None:
     """Whoever asks for them."""
     reading = tiny_scope().edit("")
