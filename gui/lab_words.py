@@ -118,9 +118,11 @@ def time_growth(lab: Lab) -> str:
     _none, attention = fits_at_both_ends(lab.lengths, lab.column("attention"))
     if short is None or long is None or attention is None:
         return ""
-    fixed = (
-        " Below n^1, the fixed cost of each operation counts most." if short.exponent < 1 else ""
-    )
+    fixed = ""
+    if short.exponent < 0:
+        fixed = " Longer texts do not take less: something else slowed it; sweep again at rest."
+    elif short.exponent < 1:
+        fixed = " Below n^1, the fixed cost of each operation counts most."
     return (
         f"Measured here, the time grows {_two_powers(short, long)}; that of attention alone as "
         f"{power_said(attention.exponent)} there.{fixed}"

@@ -124,6 +124,17 @@ def test_fitted_powers_say_where_it_is_linear(panel: CostPanel, reading: Reading
     assert "projections, MLP and output do the same for each token" in panel.growth.text()
 
 
+def test_times_that_fall_with_the_length_are_not_explained_away(
+    panel: CostPanel, reading: Reading
+) -> None:
+    """A busy machine took a second for the shortest text."""
+    disturbed = LengthTime(8, {**timed(8).seconds, "rest": 1.0}, 1e-3)
+    points = (disturbed, *map(timed, ladder(4096)[1:]))
+    panel.show_view(view_with(reading, Lab(4096, MACHINE, points)))
+    assert "as n^-" in panel.times.text()
+    assert panel.times.text().endswith("something else slowed it; sweep again at rest.")
+
+
 def test_the_crossing_is_given_by_formula_and_by_time(panel: CostPanel, reading: Reading) -> None:
     """By time n² / 100 = 10 n: at 1,000 tokens, between two that were measured."""
     panel.show_view(view_with(reading, lab()))
