@@ -164,8 +164,12 @@ class Costing(QObject):
             self._number = self._engine.submit(Job(KIND, self._on_scope(self._work.piece)))
 
     def _on_queued(self, kind: str) -> None:
-        """Something else is asked for: rest from here on."""
-        if kind != KIND and self._work is not None:
+        """Something else is asked for: rest from here on, or end where another model comes."""
+        if self._work is None or kind == KIND:
+            return
+        if kind == "open":
+            self._end()  # there may be no job that the other model's could replace
+        else:
             self.quiet.start()
 
     def _wake(self) -> None:

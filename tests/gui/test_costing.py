@@ -220,6 +220,23 @@ def test_another_model_ends_it(window: WholeWindow, make_model: Callable[..., Pa
     window.idle()
 
 
+def test_another_model_ends_a_sweep_that_rests(
+    window: WholeWindow, make_model: Callable[..., Path]
+) -> None:
+    """No job of its own is under way then that the other model could replace."""
+    assert window.app.controller is not None
+    window.app.controller._costing.quiet.setInterval(10_000_000)
+    ask(window, SetCosts({"longest": 200_000}), MeasureCost("sweep"))
+    wait_until(lambda: costs(window).lab is not None, "the first piece")
+    window.type("a")
+    wait_until(lambda: costs(window).is_resting, "the sweep to rest")
+    ask(window, OpenModel(make_model("other", seed=2)))
+    assert costs(window).running == ""
+    assert not costs(window).is_resting
+    wait_until(lambda: window.reading.info.name == "other", "the other model")
+    window.idle()
+
+
 def test_closing_ends_it(window: WholeWindow) -> None:
     """Nothing is left running, which every test is asked for."""
     ask(window, SetCosts({"longest": 200_000}), MeasureCost("sweep"))
