@@ -9,7 +9,7 @@ from PySide6.QtGui import QColor, QPainter
 
 from gui.head_effects import nats
 from gui.widgets.candidate_columns import Span
-from gui.widgets.lettering import LEFT, RIGHT
+from gui.widgets.lettering import RIGHT
 from gui.widgets.row_list import Cell, RowList
 
 _LEAST_BAR = 4.0  # ems
@@ -76,9 +76,9 @@ class EffectRows(RowList):
     def header_cells(self) -> list[Cell]:
         """Head, bar, numbers."""
         return [
-            ("head", self._head, LEFT),
-            ("nats", self._bar, LEFT),
-            *((title, span, RIGHT) for title, span in self._numbers),
+            Cell("head", self._head),
+            Cell("nats", self._bar),
+            *(Cell(title, span, RIGHT) for title, span in self._numbers),
         ]
 
     def cells(self, row: int) -> list[Cell]:
@@ -94,8 +94,8 @@ class EffectRows(RowList):
         }
         name = f"L{layer} H{head}"
         return [
-            (name, self._head, LEFT),
-            *((said[title], span, RIGHT) for title, span in self._numbers),
+            Cell(name, self._head),
+            *(Cell(said[title], span, RIGHT) for title, span in self._numbers),
         ]
 
     def spoken(self, row: int) -> str:

@@ -7,9 +7,10 @@ from numpy.typing import NDArray
 from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QColor, QPainter
 
+from gui.theme import Theme
 from gui.widgets.candidate_columns import Span
 from gui.widgets.candidate_text import percent
-from gui.widgets.lettering import LEFT, RIGHT
+from gui.widgets.lettering import RIGHT
 from gui.widgets.row_list import Cell, RowList
 
 _LEAST_TOKEN = 4.5  # ems
@@ -35,8 +36,6 @@ class Pairs:
 
 class PairRows(RowList):
     """One row a token: its probability before and now, each over a bar from 0 to 100 %."""
-
-    FOOT = 1
 
     def __init__(self) -> None:
         self._pairs: Pairs | None = None
@@ -66,9 +65,9 @@ class PairRows(RowList):
             return []
         before, now = self._pairs.titles
         return [
-            ("token", self._token, LEFT),
-            (before, self._before, LEFT),
-            (now, self._now, LEFT),
+            Cell("token", self._token),
+            Cell(before, self._before),
+            Cell(now, self._now),
         ]
 
     def cells(self, row: int) -> list[Cell]:
@@ -77,9 +76,9 @@ class PairRows(RowList):
         if pairs is None:
             return []
         return [
-            (pairs.labels[row], self._token, LEFT),
-            (percent(float(pairs.before[row])), self._before, RIGHT),
-            (percent(float(pairs.now[row])), self._now, RIGHT),
+            Cell(pairs.labels[row], self._token),
+            Cell(percent(float(pairs.before[row])), self._before, RIGHT),
+            Cell(percent(float(pairs.now[row])), self._now, RIGHT),
         ]
 
     def spoken(self, row: int) -> str:
@@ -112,6 +111,10 @@ class PairRows(RowList):
         """The token that follows in the text is."""
         pairs = self._pairs
         return pairs is not None and int(pairs.token_ids[row]) == pairs.follows
+
+    def foot(self, theme: Theme) -> int:
+        """The bars' height."""
+        return theme.unit
 
     def bar_places(self, row: int) -> tuple[QRectF, QRectF]:
         """Where the two bars of a row lie."""

@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from html import escape
+from typing import ClassVar, NamedTuple
 
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
@@ -19,26 +20,40 @@ from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QToolTip, QWidget
 
 from gui.theme import LIGHT, Theme
 from gui.widgets.candidate_columns import Span
-from gui.widgets.lettering import Lettering
+from gui.widgets.lettering import LEFT, Lettering
 from gui.widgets.pixels import cover
-
-Cell = tuple[str, Span, int]  # a text, its place across, its alignment
 
 _LEAST_ROWS = 3
 _STALE = 0.45
 
 
+class Cell(NamedTuple):
+    """One text of a row or of the header, and where it stands across."""
+
+    text: str
+    span: Span
+    align: int = LEFT
+
+    def draw(self, painter: QPainter, letters: Lettering, middle: float) -> None:
+        """Draw the text around a height, elided to its span."""
+        place = QRectF(self.span.left, middle, self.span.width, 0)
+        letters.draw(painter, place, self.text, self.align)
+
+
 class RowList(QAbstractScrollArea):
     """Rows of one height; only those in sight are painted.
 
-    Arrow keys, Home and End move the current row; Enter or a click chooses it.
+    Arrow keys, Home and End, and Page Up and Down where `HAS_PAGES`, move the current row; Enter
+    or a click chooses it. Hovering points at a row without moving the current one.
     Subclasses say how many rows there are and what stands in them, and call `_rearrange` when
     that has changed.
     """
 
-    FOOT = 0  # spacing units under the texts of a row, for bars that do not lie beside them
+    AIR: ClassVar[float] = 1.5  # spacing units above and below a row's texts
+    HAS_PAGES: ClassVar[bool] = False  # else Page Up and Down are the clicker's
+    HAS_HAND: ClassVar[bool] = False  # whether the pointer over a row is a hand
 
-    chosen = Signal(int)  # a row
+    chosen = Signal(int)  # what `told` says of a row
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -89,6 +104,22 @@ class RowList(QAbstractScrollArea):
         """Whether a row has a mark at its left edge."""
         return False
 
+    def foot(self, theme: Theme) -> int:  # noqa: ARG002 - what a subclass may go by
+        """Logical pixels under a row's texts, for bars that lie there."""
+        return 0
+
+    def told(self, row: int) -> int:
+        """What `chosen` tells of a row."""
+        return row
+
+    def described(self, row: int) -> str:
+        """What is said of the current row."""
+        return f"Current row: {self.spoken(row)}."
+
+    def help(self) -> str:
+        """What is said on hovering over the header, in lines of plain text."""
+        return ""
+
     # What to show
 
     def set_theme(self, theme: Theme) -> None:
@@ -132,11 +163,23 @@ class RowList(QAbstractScrollArea):
 
     def header(self) -> list[str]:
         """The column titles."""
-        return [text for text, _span, _align in self.header_cells()]
+        return [cell.text for cell in self.header_cells()]
 
     def texts(self, row: int) -> list[str]:
         """What a row says."""
-        return [text for text, _span, _align in self.cells(row)]
+        return [cell.text for cell in self.cells(row)]
+
+    def tooltip_at(self, place: QPointF) -> str:
+        """What is said on hovering there: all that is known of a row, or what the columns mean."""
+        row = self._row_at(place)
+        if row is not None:
+            return self.tooltip(row)
+        is_header = not self._sentence and place.y() < self._header_height()
+        return self.help() if is_header else ""
+
+    def height_of(self, n_rows: int) -> int:
+        """Logical pixels that the header and so many rows need."""
+        return self._header_height() + n_rows * self._row_height
 
     def row_place(self, row: int) -> QRectF:
         """Where a row lies in the viewport, in sight or not."""
@@ -153,11 +196,11 @@ class RowList(QAbstractScrollArea):
 
     def sizeHint(self) -> QSize:
         """Eight rows."""
-        return QSize(300, self._header_height() + 8 * self._row_height)
+        return QSize(300, self.height_of(8))
 
     def minimumSizeHint(self) -> QSize:
         """A few rows."""
-        return QSize(200, self._header_height() + _LEAST_ROWS * self._row_height)
+        return QSize(200, self.height_of(_LEAST_ROWS))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Keep the scroll bar's range right."""
@@ -177,16 +220,22 @@ class RowList(QAbstractScrollArea):
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Move the current row, or choose it."""
         key, row = event.key(), self.current_row
+        page = max(1, self._room() // self._row_height - 1)
         moves = {
             Qt.Key.Key_Down: self._current + 1,
             Qt.Key.Key_Up: self._current - 1,
             Qt.Key.Key_Home: 0,
             Qt.Key.Key_End: self.n_rows - 1,
         }
+        if self.HAS_PAGES:
+            moves |= {
+                Qt.Key.Key_PageDown: self._current + page,
+                Qt.Key.Key_PageUp: self._current - page,
+            }
         if row is None or event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier:
             event.ignore()
         elif key in {Qt.Key.Key_Return, Qt.Key.Key_Enter}:
-            self.chosen.emit(row)
+            self.chosen.emit(self.told(row))
         elif key in moves:
             self.go_to(moves[Qt.Key(key)])
         else:
@@ -206,7 +255,7 @@ class RowList(QAbstractScrollArea):
         if row is not None and row == pressed:
             self._current = row
             self._tell()
-            self.chosen.emit(row)
+            self.chosen.emit(self.told(row))
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         """Light the row under the pointer."""
@@ -217,8 +266,7 @@ class RowList(QAbstractScrollArea):
         if event.type() == QEvent.Type.Leave:
             self._hover(None)
         if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
-            row = self._row_at(QPointF(event.pos()))
-            text = "" if row is None else self.tooltip(row)
+            text = self.tooltip_at(QPointF(event.pos()))
             shown = f"<p style='white-space:pre'>{escape(text)}</p>" if text else ""
             QToolTip.showText(event.globalPos(), shown, self)
             return True
@@ -237,9 +285,12 @@ class RowList(QAbstractScrollArea):
                 return
             if self._is_stale:
                 painter.setOpacity(_STALE)
-            for row in self.rows_in_sight():
-                if event.rect().intersects(self.row_place(row).toAlignedRect()):
-                    self._paint_row(painter, row)
+            rows = self.rows_in_sight()
+            place = self.row_place(rows.start)
+            for row in rows:
+                if event.rect().intersects(place.toAlignedRect()):
+                    self._paint_row(painter, row, place)
+                place = place.translated(0, self._row_height)
             self._paint_header(painter)
 
     # Moving
@@ -274,13 +325,15 @@ class RowList(QAbstractScrollArea):
                 if each is not None:
                     self.viewport().update(self.row_place(each).toAlignedRect())
             self._hovered = row
+            if self.HAS_HAND:
+                hand, arrow = Qt.CursorShape.PointingHandCursor, Qt.CursorShape.ArrowCursor
+                self.viewport().setCursor(arrow if row is None else hand)
 
     def _tell(self) -> None:
         """Redraw, and say which row is current."""
         self.viewport().update()
         row = self.current_row
-        said = self._sentence if row is None else f"Current row: {self.spoken(row)}."
-        self.setAccessibleDescription(said)
+        self.setAccessibleDescription(self._sentence if row is None else self.described(row))
 
     # Places
 
@@ -288,8 +341,10 @@ class RowList(QAbstractScrollArea):
         self._theme = theme
         self._axis = Lettering(self.font(), theme.font_axis)
         self._body = Lettering(self.font(), theme.font_body)
-        self._foot = self.FOOT * theme.unit
-        self._row_height = self._body.line + self._foot + round(1.5 * theme.unit)
+        self._foot = self.foot(theme)
+        self._row_height = self._body.line + self._foot + round(self.AIR * theme.unit)
+        self._ink, self._dim = QColor(theme.text), QColor(theme.text_dim)
+        self._mark = QColor(theme.accent)
 
     def _header_height(self) -> int:
         return self._axis.line + self._theme.unit
@@ -316,29 +371,31 @@ class RowList(QAbstractScrollArea):
 
     # Drawing
 
+    def paint_texts(self, painter: QPainter, row: int, place: QRectF) -> None:
+        """Write a row: what comes first in full size, the rest small."""
+        painter.setPen(self._ink)
+        middle = place.top() + (place.height() - self._foot) / 2
+        for column, cell in enumerate(self.cells(row)):
+            cell.draw(painter, self._axis if column else self._body, middle)
+
     def _paint_header(self, painter: QPainter) -> None:
         """Draw the header, over what of a row has scrolled under it."""
         height, width = self._header_height(), self.viewport().width()
         cover(painter, QRectF(0, 0, width, height), self._theme.surface)
-        painter.setPen(QColor(self._theme.text_dim))
-        for text, span, align in self.header_cells():
-            self._axis.draw(painter, QRectF(span.left, 0, span.width, height), text, align)
+        painter.setPen(self._dim)
+        for cell in self.header_cells():
+            cell.draw(painter, self._axis, height / 2)
         painter.setPen(QColor(self._theme.line))
         painter.drawLine(QPointF(0, height - 0.5), QPointF(width, height - 0.5))
 
-    def _paint_row(self, painter: QPainter, row: int) -> None:
-        theme, place = self._theme, self.row_place(row)
+    def _paint_row(self, painter: QPainter, row: int, place: QRectF) -> None:
+        theme = self._theme
         if row == self._hovered:
             painter.fillRect(place, QColor(theme.raised))
         if self.is_marked(row):
-            mark = QRectF(0, place.top(), theme.unit, place.height())
-            painter.fillRect(mark, QColor(theme.accent))
+            painter.fillRect(QRectF(0, place.top(), theme.unit, place.height()), self._mark)
         self.paint_bars(painter, row, place)
-        painter.setPen(QColor(theme.text))
-        for column, (text, span, align) in enumerate(self.cells(row)):
-            lettering = self._axis if column else self._body
-            where = QRectF(span.left, place.top(), span.width, place.height() - self._foot)
-            lettering.draw(painter, where, text, align)
+        self.paint_texts(painter, row, place)
         if row == self._current:
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.setPen(QPen(QColor(theme.accent), theme.stroke if self.hasFocus() else 1))

@@ -305,7 +305,7 @@ def test_columns_never_overlap(
     """From left to right, inside the list; nats are always there, the token too."""
     house(window, panel, width, 380)
     show(panel, scope.go_to(len(TEXT)), display=Display(theme=theme))
-    cells = panel.rows._cells(5)
+    cells = panel.rows.cells(5)
     for (_, span, _), (_, following, _) in pairwise(cells):
         assert span.right <= following.left + 0.01
     assert cells[-1][1].right <= panel.rows.viewport().width()
