@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from engine.ablation import Effects, Head, Intact, Outcome, divergence, log_probabilities
-from engine.cancelling import Cancelled, never
+from engine.cancelling import Cancelled, give_up_if, never
 from engine.conditions import Conditions, OffBy
-from engine.errors import CancelledError
 from engine.model import Transformer
 from engine.recorder import frozen
 from engine.session import Session
@@ -127,8 +126,7 @@ class EffectSweep:
 
     def _block(self, x: Tensor, layer: int, conditions: Conditions, cancelled: Cancelled) -> Tensor:
         """The residual [S, C] one layer further."""
-        if cancelled():
-            raise CancelledError("measuring a head was given up for something newer.")
+        give_up_if(cancelled)
         scoring = self._model.scoring(layer, conditions)
         block = self._model.blocks[layer]
         return torch.as_tensor(block(x, scoring, self._rotations[layer], None, None))

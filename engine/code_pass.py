@@ -9,10 +9,9 @@ import torch
 from torch import Tensor
 
 from engine.attention import Attention, Scoring, attend, matmul_heads, query_blocks
-from engine.cancelling import Cancelled, never
+from engine.cancelling import Cancelled, give_up_if, never
 from engine.code_lines import Called, EngineCode, Fused, Line, Operand
 from engine.conditions import Conditions
-from engine.errors import CancelledError
 from engine.fused import fused_mix, only_fused
 from engine.model import Transformer
 from engine.session import Session
@@ -97,8 +96,7 @@ def _compare(
     """All mixes [H, S, D] of a layer in both ways, block by block."""
     worst: tuple[np.float32, tuple[int, int, int], np.float32, np.float32] | None = None
     for rows, n_keys in query_blocks(0, q.shape[-2], scoring.conditions):
-        if cancelled():
-            raise CancelledError("the fused kernel was given up for something newer.")
+        give_up_if(cancelled)
         operands = (q[:, rows], k[:, :n_keys], v[:, :n_keys], rows.start, scoring)
         _weights, mix = attend(*operands)
         fused = fused_mix(*operands)

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from engine.cancelling import Cancelled, never
-from engine.errors import CancelledError
+from engine.cancelling import Cancelled, give_up_if, never
 from engine.fixed_window_loss import FixedWindowLoss
 from engine.ngram import IntArray, NGram, longest_history
 from engine.tokenizers import Tokenizer
@@ -49,8 +48,7 @@ class FixedWindow:
         vocab_size = self._tokenizer.vocab_size
         width = max(1, min(n_previous, longest_history(vocab_size)))
         if width not in self._counted:
-            if cancelled():
-                raise CancelledError("counting the plays was given up.")
+            give_up_if(cancelled)
             model = NGram(training, vocab_size, width)
             judged = np.concatenate([model.losses(text)[1:] for text in held_out])
             self._counted[width] = model, float(judged.mean(dtype=np.float64))
@@ -70,8 +68,7 @@ class FixedWindow:
     def _cut_texts(self, cancelled: Cancelled, told: Told) -> None:
         texts = (*self._texts.training, *self._texts.held_out)
         while len(self._cut) < len(texts):
-            if cancelled():
-                raise CancelledError("cutting the plays into tokens was given up.")
+            give_up_if(cancelled)
             token_ids = self._tokenizer.encode(texts[len(self._cut)])
             self._cut.append(np.array(token_ids, np.int64))
             told(len(self._cut) / len(texts))

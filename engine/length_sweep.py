@@ -15,7 +15,7 @@ from statistics import median
 import torch
 from torch import Tensor
 
-from engine.cancelling import Cancelled, never
+from engine.cancelling import Cancelled, give_up_if, never
 from engine.clock import finished
 from engine.conditions import Conditions
 from engine.config import QUERY_BLOCK, ModelConfig
@@ -33,7 +33,7 @@ from engine.measurements import (
 )
 from engine.model import Transformer
 from engine.part_clock import PartClock
-from engine.patience import GivingWay, give_up_if, patiently
+from engine.patience import GivingWay, patiently
 
 _REPEATS = 3  # of what takes so little that anything could disturb it
 _LONGEST_WHOLE = 1024  # tokens of the prefill that is timed in one piece

@@ -8,12 +8,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from engine.cancelling import Cancelled, never
+from engine.cancelling import Cancelled, give_up_if, never
 from engine.conditions import Conditions
 from engine.lens import Lens
 from engine.logit_rows import ranks, top
 from engine.model import Transformer
-from engine.patience import give_up_if
 from engine.recorded_rows import RecordedRows
 from engine.session import Session
 

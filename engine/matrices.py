@@ -18,8 +18,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from engine.cancelling import Cancelled, never
-from engine.errors import CancelledError, EngineError
+from engine.cancelling import Cancelled, give_up_if, never
+from engine.errors import EngineError
 from engine.formats import DEVICE_TITLES, DeviceName, FormatChoice, FormatName, Held
 from engine.layers import TokenEmbedding
 from engine.model import Transformer
@@ -318,8 +318,7 @@ def prepare(
     """
     device = torch.device(held.device)
     for name in [name for name, _module in model.named_modules()]:  # none is kept alive by it
-        if cancelled():
-            raise CancelledError("the model is no longer wanted.")
+        give_up_if(cancelled)
         module = model.get_submodule(name)
         for part, old in list(module.named_parameters(recurse=False)):
             if read is not None:

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor, nn
 
 from engine.attention import Attention, Recorder, Scoring
-from engine.cancelling import Cancelled, never
+from engine.cancelling import Cancelled, give_up_if, never
 from engine.conditions import Conditions
 from engine.config import ModelConfig
-from engine.errors import CancelledError, ContextFullError
+from engine.errors import ContextFullError
 from engine.formats import Held
 from engine.kv_cache import KVCache
 from engine.layers import MLP, Embedding, Linear, TokenEmbedding, make_norm
@@ -201,8 +201,7 @@ class Transformer(nn.Module):
             record.keep_residual(0, x)
         rotations = self.rotations(start, n_new, conditions)
         for layer, block in enumerate(self.blocks):
-            if cancelled():
-                raise CancelledError("the pass was given up for a newer one.")
+            give_up_if(cancelled)
             x = block(x, self.scoring(layer, conditions), rotations[layer], kv_cache, record)
             if record is not None:
                 record.keep_residual(layer + 1, x)

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from engine import attention
-from engine.cancelling import Cancelled, never
+from engine.cancelling import Cancelled, give_up_if, never
 from engine.clock import clock_of
 from engine.conditions import Conditions
 from engine.config import QUERY_BLOCK
@@ -25,7 +25,6 @@ from engine.errors import CancelledError
 from engine.kv_cache import KVCache
 from engine.measurements import TIMED_PARTS, Seconds, TimedPart
 from engine.model import CAUSAL, Transformer
-from engine.patience import give_up_if
 
 
 class PartClock:

@@ -4,20 +4,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
-from engine.cancelling import Cancelled
+from engine.cancelling import Cancelled, give_up_if
 from engine.errors import CancelledError
 
 _Answer = TypeVar("_Answer")
-
-
-def give_up_if(cancelled: Cancelled) -> None:
-    """End a piece of work between two of its steps.
-
-    Raises:
-        CancelledError: something else is wanted.
-    """
-    if cancelled():
-        raise CancelledError("the piece was given up for something newer.")
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from engine.attention import attend
-from engine.cancelling import Cancelled, never
+from engine.cancelling import Cancelled, give_up_if, never
 from engine.conditions import Conditions
 from engine.model import Block, Transformer
-from engine.patience import give_up_if
 from engine.recorded_heads import mix_instead
 from engine.session import Session
 

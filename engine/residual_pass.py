@@ -9,10 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from engine.cancelling import Cancelled, never
+from engine.cancelling import Cancelled, give_up_if, never
 from engine.conditions import Conditions
 from engine.model import Block, Transformer
-from engine.patience import give_up_if
 from engine.recorded_rows import RecordedRows
 from engine.recorder import frozen
 from engine.residual import Added, FinalNorm, Stream

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from engine.cancelling import Cancelled, never
+from engine.cancelling import Cancelled, give_up_if, never
 from engine.clock import finished
 from engine.conditions import Conditions
 from engine.config import QUERY_BLOCK
@@ -21,7 +21,7 @@ from engine.errors import ContextFullError, EngineError
 from engine.kv_cache import KVCache
 from engine.measurements import TOLERANCE, BothWays, DecodeStep, OneByOne
 from engine.model import CAUSAL, Transformer
-from engine.patience import GivingWay, give_up_if, patiently
+from engine.patience import GivingWay, patiently
 from engine.sampling import Sampling, draw, stages
 
 

@@ -5,9 +5,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from engine.cancelling import Cancelled, never
+from engine.cancelling import Cancelled, give_up_if, never
 from engine.conditions import Conditions
-from engine.errors import CancelledError
 from engine.model import Transformer
 from engine.recorder import frozen
 from engine.windows import UnderMask, Windows, bytes_of_rows, rows_needed
@@ -85,8 +84,7 @@ def token_losses(
     """
     loss = torch.full((len(token_ids),), torch.nan)
     for at in range(0, len(token_ids) - 1, _ROWS):
-        if cancelled():
-            raise CancelledError("the losses were given up for something newer.")
+        give_up_if(cancelled)
         logits = model.logits(hidden[at : at + _ROWS])  # [rows, V]
         target = token_ids[at + 1 : at + 1 + _ROWS].to(logits.device)
         logits = logits[: len(target)]
