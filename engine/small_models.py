@@ -1,18 +1,20 @@
 """Opens the small models of an experiment and lets all of them read one text."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn import functional as F
 
 from engine.cancelling import Cancelled, never
 from engine.checkpoints.folder import Checkpoint, load_checkpoint
 from engine.conditions import Conditions, Mask
 from engine.config import ModelConfig
-from engine.errors import CancelledError, EngineError
+from engine.errors import EngineError
 from engine.experiments import (
     MASKS,
     Change,
@@ -161,22 +163,36 @@ def _written(run: Run, token_ids: list[int], cancelled: Cancelled) -> Iterator[i
         yield known[-1]
 
 
-class _LastRow:
-    """Keeps the last position's residual at every depth."""
+class _PassRecorder:
+    """Owns what one pass shows of a text: one head's weights, and the last row at every depth."""
 
-    def __init__(self) -> None:
+    def __init__(self, head: tuple[int, int], n_tokens: int) -> None:
+        self._layer, self._head = head
+        self.pattern = torch.zeros(n_tokens, n_tokens)
         self.residuals: list[Tensor] = []
 
     def keep_qkv(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> None:
         """Not asked."""
 
     def keep_weights(self, layer: int, rows: slice, weights: Tensor) -> None:
-        """Not asked."""
+        """Keep the head's rows of the weights [H, rows, keys]."""
+        if layer == self._layer:
+            self.pattern[rows, : weights.shape[-1]] = weights[self._head]
 
     def keep_residual(self, depth: int, residual: Tensor) -> None:
         """Keep one row [C] of [T, C]."""
         assert depth == len(self.residuals)  # noqa: S101 - the model tells every depth in turn
         self.residuals.append(residual[-1].clone())
+
+
+@dataclass(frozen=True, eq=False)
+class _Pass:
+    """What one pass of a model makes of a text."""
+
+    loss: Floats  # nats of each token [T], NaN at the first
+    pattern: Floats  # of one head [T, T]
+    residuals: NDArray[np.float64]  # the last position's [L + 1, C]
+    probs: NDArray[np.floating]  # of the next token [V]
 
 
 def _scheme(
@@ -186,40 +202,50 @@ def _scheme(
     head: tuple[int, int],
     cancelled: Cancelled,
 ) -> SchemeReading:
-    losses, patterns, residuals, probabilities = [], [], [], []
-    for token_ids, shift in zip(texts, (0, change.shift), strict=True):
-        conditions = Conditions(first_position=shift)
-        run = Run(model)
-        run.set_conditions(conditions)
-        session = run.read(token_ids, cancelled)
-        losses.append(session.loss)
-        patterns.append(run.pattern(session, *head))
-        rows, probs = _last_row(model, token_ids, conditions)
-        residuals.append(rows)
-        probabilities.append(probs)
-        if cancelled():
-            raise CancelledError("the experiment was given up for something newer.")
-    before, after = residuals
-    moved = np.linalg.norm(after - before, axis=-1) / np.linalg.norm(before, axis=-1)
-    difference = np.abs(probabilities[1] - probabilities[0])
+    plain, changed = texts
+    before = after = _read(model, plain, Conditions(), head, cancelled)
+    if changed != plain or change.shift:
+        moved_on = Conditions(first_position=change.shift)
+        after = _read(model, changed, moved_on, head, cancelled)
+    lengths = np.linalg.norm(before.residuals, axis=-1)
+    moved = np.linalg.norm(after.residuals - before.residuals, axis=-1) / lengths
+    difference = np.abs(after.probs - before.probs)
     return SchemeReading(
         positions=model.config.positions,
-        loss=losses[0],
-        changed_loss=losses[1],
-        pattern=patterns[0],
-        changed_pattern=patterns[1],
+        loss=before.loss,
+        changed_loss=after.loss,
+        pattern=before.pattern,
+        changed_pattern=after.pattern,
         moved=moved.astype(np.float32),
         probability_change=float(difference.max()) if difference.size else 0.0,
     )
 
 
 @torch.inference_mode()
-def _last_row(
-    model: Transformer, token_ids: list[int], conditions: Conditions
-) -> tuple[NDArray[np.float64], NDArray[np.floating]]:
-    """The last position's residuals [L + 1, C] and next-token probabilities [V]."""
-    if not token_ids:
-        return np.zeros((0, model.config.d_model)), np.zeros(0)
-    record = _LastRow()
-    logits = model(torch.tensor(token_ids), conditions=conditions, record=record)[-1]
-    return torch.stack(record.residuals).double().numpy(), softmax(logits.numpy())
+def _read(
+    model: Transformer,
+    token_ids: list[int],
+    conditions: Conditions,
+    head: tuple[int, int],
+    cancelled: Cancelled,
+) -> _Pass:
+    """One pass over a text, which may be empty.
+
+    Raises:
+        CancelledError: `cancelled` said so between two layers.
+    """
+    n_tokens = len(token_ids)
+    if not n_tokens:
+        none = np.zeros(0, np.float32)
+        return _Pass(none, none.reshape(0, 0), np.zeros((0, model.config.d_model)), none)
+    wanted = torch.tensor(token_ids)
+    record = _PassRecorder(head, n_tokens)
+    logits = model.logits(model.hidden(wanted, None, conditions, record, cancelled))  # [T, V]
+    loss = torch.full((n_tokens,), torch.nan)
+    loss[1:] = F.cross_entropy(logits[:-1], wanted[1:], reduction="none")
+    return _Pass(
+        loss=loss.numpy(),
+        pattern=record.pattern.numpy(),
+        residuals=torch.stack(record.residuals).double().numpy(),
+        probs=softmax(logits[-1].numpy()),
+    )

@@ -3,6 +3,7 @@
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -147,6 +148,39 @@ def test_without_positions_the_first_layer_does_not_see_the_order_but_deeper_one
     assert moved[2] > 1e-3
     for name in ("learned", "sinusoidal", "rotary", "alibi"):
         assert by_scheme[name].moved[1] > 1e-3, name
+
+
+def test_a_scheme_is_read_as_a_run_of_its_model_reads_it(schemes: SmallModels) -> None:
+    """The loss of every token, and the head that was asked for, of both texts."""
+    readings = schemes.schemes(TEXT, Change(shuffle_seed=3), 2, 1)
+    for each in readings.readings:
+        for tokens, loss, pattern in (
+            (readings.tokens, each.loss, each.pattern),
+            (readings.changed_tokens, each.changed_loss, each.changed_pattern),
+        ):
+            run = Run(_model(each.positions))
+            session = run.read(schemes.tokenizer.encode(b"".join(tokens).decode()))
+            np.testing.assert_allclose(loss, session.loss, atol=1e-5)
+            np.testing.assert_allclose(pattern, run.pattern(session, 2, 1), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("change", "passes"), [(Change(), 1), (Change(shuffle_seed=3), 2), (Change(shift=5), 2)]
+)
+def test_a_scheme_takes_one_pass_for_each_text(
+    schemes: SmallModels, monkeypatch: pytest.MonkeyPatch, change: Change, passes: int
+) -> None:
+    """And the text as it is is not read again to be compared with itself."""
+    made: list[Transformer] = []
+    hidden = Transformer.hidden
+
+    def counted(model: Transformer, *args: Any, **more: Any) -> torch.Tensor:
+        made.append(model)
+        return hidden(model, *args, **more)
+
+    monkeypatch.setattr(Transformer, "hidden", counted)
+    schemes.schemes(TEXT, change, 0, 0)
+    assert list(Counter(map(id, made)).values()) == [passes] * len(SCHEMES)
 
 
 def test_a_model_of_one_layer_without_positions_answers_the_same_in_any_order(
