@@ -16,15 +16,20 @@ _WORD = re.compile(r" ?[^\W_]+(?:['’][^\W_]+)*")
 def shuffled_words(tokens: Sequence[bytes], seed: int) -> list[int]:
     """Which token comes where [T] once the seed has put the words in order; 0 leaves them alone.
 
-    Tokens are the bytes that they spell; each is kept, so that nothing but the order changes.
+    Tokens are the bytes that they spell; each is kept, so that nothing but the order changes. And
+    it does change, whatever the seed, unless the words have no other order.
     """
     pieces = list(_pieces(tokens))
     movable = [at for at, (is_word, _tokens) in enumerate(pieces[:-1]) if is_word]
-    if seed:
-        order = np.random.default_rng(seed).permutation(len(movable))
-        moved = [pieces[movable[at]] for at in order]
-        for at, piece in zip(movable, moved, strict=True):
-            pieces[at] = piece
+    words = [pieces[at] for at in movable]
+    spelled = [b"".join(tokens[index] for index in indices) for _is_word, indices in words]
+    if seed and len(set(spelled)) > 1:
+        random = np.random.default_rng(seed)
+        order = random.permutation(len(words))
+        while [spelled[at] for at in order] == spelled:  # of two words every second order is that
+            order = random.permutation(len(words))
+        for at, word in zip(movable, order, strict=True):
+            pieces[at] = words[word]
     return [index for _is_word, indices in pieces for index in indices]
 
 

@@ -483,18 +483,21 @@ def order_words(readings: SchemeReadings) -> tuple[str, ...]:
         return f"{begins}; schemes that count distances see no difference", begins
     seed = readings.change.shuffle_seed
     if readings.changed_tokens == readings.tokens:
-        told = f"Shuffle {seed} leaves these words where they are; try another seed"
-        return (told, f"shuffle {seed} changes nothing here")
+        told = "These words have no other order: the last one stays at the end"
+        return f"{told}; type a longer text", told
     if len(bare.moved) < 3:
         return ("",)
     first, deeper = _small(float(bare.moved[1])), _small(float(bare.moved[2]))
+    told = sorted(float(each.moved[1]) for each in readings.readings if each is not bare)
+    others = f"the other four: {_small(told[0])} to {_small(told[-1])}"
     shuffled = f"Words shuffled by seed {seed}, alike for all five"
-    sees = f"{deeper} in layer 1, which sees how many tokens others could see"
+    moves = "Without positions the last token's residual moves by"
     return (
         (
-            f"{shuffled}. Without positions the last token's residual moves by {first} in layer 0, "
-            f"which sees no order, and by {sees}"
+            f"{shuffled}. {moves} {first} in layer 0, which sees no order ({others}), and by "
+            f"{deeper} in layer 1, which reads what others had seen before them"
         ),
+        f"{shuffled}. {moves} {first} in layer 0 ({others}) and by {deeper} in layer 1",
         (
             f"{shuffled}. Without positions the last residual moves by {first} in layer 0, "
             f"{deeper} in layer 1"

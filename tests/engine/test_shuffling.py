@@ -75,6 +75,14 @@ def test_a_token_across_two_words_keeps_them_together() -> None:
         assert "ab c" in _shuffled(tokens, seed)
 
 
+def test_every_seed_changes_the_order_where_there_is_another() -> None:
+    """Of two words there is one, and a word in another's place that is spelled alike is none."""
+    for seed in range(1, 30):
+        assert _shuffled([b" dog", b" bites", b" person"], seed) == " bites dog person"
+        assert _shuffled([b" so", b" so", b" it", b" is"], seed) != " so so it is"
+        assert _shuffled([b" so", b" so", b" so", b" is"], seed) == " so so so is"
+
+
 def test_the_seed_decides_and_0_leaves_all_as_it_is() -> None:
     tokens = [word.encode() for word in VERSE.split()]
     assert shuffled_words(tokens, 0) == list(range(len(tokens)))
