@@ -36,7 +36,8 @@ class Trainer:
     """Owns the optimizer and the count of steps; trains the given model in place.
 
     Raises:
-        TrainingError: the windows are longer than the model's context.
+        TrainingError: the windows are longer than the model's context, or the arithmetic is to be
+            compiled where that does not work.
     """
 
     def __init__(self, model: Transformer, data: TrainingData, settings: TrainingSettings) -> None:
@@ -52,7 +53,11 @@ class Trainer:
         self.tokens = 0
         self.seconds = 0.0
         self._speed = 0.0
-        if not settings.compile:  # which finds its own
+        self._loss: Callable[[Tensor], Tensor] = self._summed_loss
+        if settings.compile:  # which finds kernels of its own
+            compiled(torch.neg)(torch.zeros(1))  # before anything is trained or written
+            self._loss = compiled(self._plain_loss)
+        else:
             use_training_kernels(model)
         self._autocast = settings.dtype == "bfloat16" or (
             settings.dtype == "auto" and has_fast_bfloat16()
@@ -63,9 +68,6 @@ class Trainer:
             betas=(settings.beta1, settings.beta2),
             fused=True,
         )
-        self._loss: Callable[[Tensor], Tensor] = self._summed_loss
-        if settings.compile:
-            self._loss = torch.compile(self._plain_loss, dynamic=False)
 
     def _parameter_groups(self) -> list[dict[str, Any]]:
         parameters = list(self.model.parameters())
@@ -259,6 +261,30 @@ def read_facts(path: Path) -> dict[str, Any]:
     if not isinstance(facts, dict) or set(facts) != wanted:
         raise TrainingError(f"{path} is not the state of a training.")
     return facts
+
+
+def compiled(function: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+    """The function with its arithmetic fused; each shape is compiled when it first comes.
+
+    Raises:
+        TrainingError: when called, if it cannot be compiled.
+    """
+    from torch._dynamo.exc import TorchDynamoException  # noqa: PLC0415 - takes longer than torch
+
+    fused = torch.compile(function, dynamic=False)
+
+    def call(x: Tensor) -> Tensor:
+        try:
+            return fused(x)
+        except TorchDynamoException as error:
+            cause = getattr(error, "inner_exception", error)
+            why = str(cause).strip().partition("\n")[0].rstrip(".")
+            raise TrainingError(
+                f"the arithmetic cannot be compiled here ({why}); install a C++ compiler such as "
+                "g++, or leave out --compile."
+            ) from error
+
+    return call
 
 
 def has_fast_bfloat16() -> bool:

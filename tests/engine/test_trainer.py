@@ -143,6 +143,19 @@ def test_gradients_do_not_depend_on_how_many_windows_are_computed_at_once(
     assert _run(parts, 3) == pytest.approx(losses, rel=1e-4)
 
 
+@pytest.mark.filterwarnings("ignore:.torch.jit.script_method:DeprecationWarning")  # torch's own
+def test_compiled_steps_learn_the_same_or_are_refused_before_the_first() -> None:
+    """Without a C++ compiler they are refused; with one, losses are the same but for rounding."""
+    settings = dataclasses.replace(SETTINGS, long_seq_len=0, steps=3)
+    losses = _run(_trainer(settings))
+    try:
+        trainer = _trainer(dataclasses.replace(settings, compile=True))
+    except TrainingError as error:
+        assert "No working C++ compiler found" in str(error)  # noqa: PT017 - what happens is this
+        return
+    assert _run(trainer) == pytest.approx(losses, rel=1e-5)
+
+
 def test_only_matrices_are_pulled_towards_zero() -> None:
     """With a gradient of zero, decay alone moves a parameter."""
     trainer = _trainer()
