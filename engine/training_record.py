@@ -24,6 +24,7 @@ from engine.whole_file import write_whole
 Floats = NDArray[np.float32]
 
 RECORD_FILE = "record.safetensors"
+STATE_FILE = "state.safetensors"  # beside it, by `Trainer.save_state`
 WATCHED_ROLES: tuple[Role, ...] = ("previous token", "induction")
 
 

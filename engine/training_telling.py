@@ -42,6 +42,9 @@ class Teller(Protocol):
     def stopped(self, step: int, out: Path) -> None:
         """It is saved and ends before the last step."""
 
+    def given_up(self, sentence: str) -> None:
+        """It ends before the first step."""
+
     def finished(self, held_out: HeldOutLoss, out: Path) -> None:
         """All is done; the loss over the whole held-out text."""
 
@@ -84,6 +87,10 @@ class ToTerminal:
     def stopped(self, step: int, out: Path) -> None:  # noqa: ARG002 - the last line told it
         """How to go on."""
         print(f"Stopped and saved in {out}; the same command with --resume goes on.")
+
+    def given_up(self, sentence: str) -> None:
+        """That it was heard."""
+        print(sentence)
 
     def finished(self, held_out: HeldOutLoss, out: Path) -> None:
         """What it came to."""
@@ -143,6 +150,9 @@ class ToProgram:
     def stopped(self, step: int, out: Path) -> None:  # noqa: ARG002 - the program knows it
         """At which step."""
         self._tell_at("stopped", step)
+
+    def given_up(self, sentence: str) -> None:
+        """Nothing: its end says it."""
 
     def finished(self, held_out: HeldOutLoss, out: Path) -> None:  # noqa: ARG002 - as above
         """What it came to."""

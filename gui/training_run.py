@@ -10,10 +10,9 @@ from PySide6.QtCore import QObject, Signal
 from engine.errors import TrainingError
 from engine.training_lines import Event, follow
 from engine.training_plan import multiply_adds, n_parameters
-from engine.training_record import TrainingRecord
+from engine.training_record import STATE_FILE, TrainingRecord
 from gui.training_process import TrainingProcess
 from gui.training_shelf import (
-    STATE_FILE,
     About,
     TrainingData,
     data_words,

@@ -16,11 +16,10 @@ from typing import Any, Literal, Self
 
 from engine.errors import EngineError, TrainingError
 from engine.training_plan import TrainingPlan
-from engine.training_record import RECORD_FILE, TrainingRecord, load_record
+from engine.training_record import RECORD_FILE, STATE_FILE, TrainingRecord, load_record
 from engine.whole_file import write_whole
 
 HELD_OUT_SHARE = 0.1  # of a text of the user's, at its end
-STATE_FILE = "state.safetensors"
 _ABOUT_FILE = "training.json"
 _TEXT_FILE = "text.txt"
 _MODEL_FILES = ("config.json", "model.safetensors", "tokenizer.json", RECORD_FILE)

@@ -488,8 +488,8 @@ def order_words(readings: SchemeReadings) -> tuple[str, ...]:
     if len(bare.moved) < 3:
         return ("",)
     first, deeper = _small(float(bare.moved[1])), _small(float(bare.moved[2]))
-    told = sorted(float(each.moved[1]) for each in readings.readings if each is not bare)
-    others = f"the other four: {_small(told[0])} to {_small(told[-1])}"
+    moved = sorted(float(each.moved[1]) for each in readings.readings if each is not bare)
+    others = f"the other four: {_small(moved[0])} to {_small(moved[-1])}"
     shuffled = f"Words shuffled by seed {seed}, alike for all five"
     moves = "Without positions the last token's residual moves by"
     return (

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from engine.small_models import SmallModels
-from engine.training import STATE_FILE
 from engine.training import main as train
 from engine.training_record import (
     RECORD_FILE,
+    STATE_FILE,
     WATCHED_ROLES,
     Floats,
     Moment,

@@ -38,9 +38,10 @@ from torch.nn import functional as F
 from engine.config import Activation, ModelConfig, Norm, Positions
 from engine.tokenizers import Tokenizer
 from engine.trainer import Trainer, new_model
-from engine.training import keep_freed_memory, train_tokenizer
+from engine.training import keep_freed_memory
 from engine.training_data import Texts, TrainingData, read_texts
 from engine.training_plan import TrainingPlan
+from engine.training_session import train_tokenizer
 from engine.training_settings import TrainingSettings
 from resources.corpus import held_out_names, play_paths
 

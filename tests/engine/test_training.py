@@ -1,6 +1,8 @@
 """The trainer's command line: trains, saves, goes on, and says what is wrong with the data."""
 
 import dataclasses
+import os
+import re
 import signal
 import subprocess
 import sys
@@ -16,6 +18,17 @@ from engine.training import SETTING_HELP, main
 from engine.training_record import RECORD_FILE, load_record
 from engine.training_settings import TrainingSettings
 
+ROOT = Path(__file__).parents[2]
+# Has Ctrl-C come in the moment in which torch begins to be imported.
+_SIGNALLED = """
+import signal, sys, engine.training
+class Signalling:
+    def find_spec(self, name, *_):
+        if name == "torch":
+            signal.raise_signal(signal.SIGINT)
+sys.meta_path.insert(0, Signalling())
+sys.exit(engine.training.main(sys.argv[1:]))
+"""
 VERSE = "Full fathom five thy father lies;\nOf his bones are coral made;\n"
 
 
@@ -74,6 +87,53 @@ def test_bad_data_on_the_command_line_is_one_sentence(
     assert capsys.readouterr().err.startswith("Error: ")
 
 
+def test_compiling_without_a_compiler_is_one_sentence_before_anything_is_written(
+    tmp_path: Path,
+) -> None:
+    folder, cache = _write(tmp_path, a=VERSE * 9, b=VERSE * 2), str(tmp_path / "cache")
+    done = subprocess.run(  # noqa: S603 - our own interpreter and module
+        [sys.executable, "-m", "engine.training", *_command(folder, "--compile")],
+        cwd=ROOT,
+        env={**os.environ, "PATH": "", "CXX": "no-such-compiler", "TORCHINDUCTOR_CACHE_DIR": cache},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert re.fullmatch(
+        r"Error: the arithmetic cannot be compiled here \(.*no-such-compiler.*\); install a C\+\+ "
+        r"compiler such as g\+\+, or leave out --compile\.\n",
+        done.stderr,
+    )
+    assert not list((folder / "out").glob("*.safetensors"))
+
+
+def test_control_c_before_the_first_step_is_heard_without_torch(tmp_path: Path) -> None:
+    """As soon as the process can hear it, in the middle of its imports; nothing is begun then."""
+    folder = _write(tmp_path, a=VERSE * 9, b=VERSE * 2)
+    with subprocess.Popen(  # noqa: S603 - as above
+        [sys.executable, "-c", _SIGNALLED, *_command(folder)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=ROOT,
+        text=True,
+    ) as process:
+        said, errors = process.communicate(timeout=60)
+    assert (process.returncode, errors) == (0, "")
+    assert said == "It was stopped before the first step.\n"
+    assert not list((folder / "out").glob("*.safetensors"))
+
+
+def test_help_and_mistakes_are_told_without_torch() -> None:
+    code = "import sys, engine.training as t; t.command_line().format_help(); print(*sys.modules)"
+    loaded = subprocess.run(  # noqa: S603 - as above
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert "engine.training" in loaded
+    assert "torch" not in loaded
+
+
 def test_control_c_saves_the_state_and_ends_cleanly(tmp_path: Path) -> None:
     """Ctrl-C in the middle of a training finishes the step, saves, and is no failure."""
     folder = _write(tmp_path, a=VERSE * 9, b=VERSE * 2)
@@ -81,7 +141,7 @@ def test_control_c_saves_the_state_and_ends_cleanly(tmp_path: Path) -> None:
     with subprocess.Popen(  # noqa: S603 - our own interpreter and module
         [sys.executable, "-m", "engine.training", *words],
         stdout=subprocess.PIPE,
-        cwd=Path(__file__).parents[2],
+        cwd=ROOT,
         text=True,
     ) as process:
         try:

@@ -8,7 +8,7 @@ import pytest
 from engine.config import ModelConfig
 from engine.errors import EngineError, TrainingError
 from engine.loading import n_weights
-from engine.training import _model_config, command_line
+from engine.training import command_line
 from engine.training_plan import (
     LIMITS,
     TrainingPlan,
@@ -16,6 +16,7 @@ from engine.training_plan import (
     multiply_adds,
     n_parameters,
 )
+from engine.training_session import model_config
 
 PLAN = TrainingPlan()
 
@@ -45,7 +46,7 @@ def test_the_command_line_understands_a_plan_as_it_is_meant(plan: TrainingPlan) 
         assert getattr(arguments, name) == getattr(plan, name)
     assert (arguments.seq_len, arguments.max_seq_len) == (plan.context, plan.context)
     assert (arguments.tokenizer, arguments.vocab_size) == (plan.tokenizer, plan.vocab_size)
-    assert _model_config(arguments, 300) == plan.config(300)
+    assert model_config(arguments, 300) == plan.config(300)
 
 
 @pytest.mark.parametrize("name", LIMITS)
