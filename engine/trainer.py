@@ -235,7 +235,12 @@ class Trainer:
         here = asdict(self.settings) | self.model.config.to_dict()
         there = facts["settings"] | facts["model"]
         for name, value in there.items():
-            if name != "steps" and here.get(name) != value:
+            if name not in here:
+                raise TrainingError(
+                    f"{path} comes from another version of this program, in which {name} = {value} "
+                    "could be chosen; resume it there, or begin a new training."
+                )
+            if name != "steps" and here[name] != value:
                 raise TrainingError(
                     f"{path} was trained with {name} = {value}, not {here.get(name)}; "
                     "resume with the same settings."

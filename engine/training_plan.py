@@ -1,5 +1,6 @@
 """What somebody asks of a training, within limits, and what it will cost; without torch."""
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, Self, get_args
 
@@ -104,9 +105,13 @@ class TrainingPlan:
             activation=_ACTIVATION,
         )
 
-    def words(self) -> list[str]:
-        """The plan as words for `python -m engine.training`, but for data and folder."""
-        named = {
+    def words(self, begun: Mapping[str, Any] | None = None) -> list[str]:
+        """The plan as words for `python -m engine.training`, but for data and folder.
+
+        `begun` is what a training that goes on noted of its settings and its model. It counts
+        before what a plan leaves open, which an earlier version may have chosen otherwise.
+        """
+        named: dict[str, Any] = {
             "tokenizer": self.tokenizer,
             "vocab_size": self.vocab_size,
             "n_layer": self.n_layer,
@@ -121,6 +126,9 @@ class TrainingPlan:
                 if not isinstance(value, bool)
             },
         }
+        for name, value in (begun or {}).items():
+            if name in named and type(value) is type(named[name]):
+                named[name] = value
         return [f"--{name.replace('_', '-')}={value}" for name, value in named.items()]
 
     @property

@@ -15,6 +15,7 @@ from gui.training_process import TrainingProcess
 from gui.training_shelf import (
     About,
     TrainingData,
+    begun_with,
     data_words,
     model_facts,
     n_steps_saved,
@@ -152,7 +153,7 @@ class TrainingRun(QObject):
             self._enter("running")
             return
         words = [
-            *self.about.plan.words(),
+            *self.about.plan.words(begun_with(self.folder)),
             *data_words(self.folder, self.about, plays),
             *("--threads", str(n_threads), "--nice", "--save-minutes", str(SAVE_MINUTES)),
         ]

@@ -62,7 +62,10 @@ class About:
             plan = TrainingPlan.from_dict(values.pop("plan"))
             return cls(plan=plan, **{name: values[name] for name in cls._kinds(values)})
         except (OSError, ValueError, TypeError, LookupError, AttributeError) as error:
-            raise TrainingError(f"{folder} holds no training, or a damaged one.") from error
+            raise TrainingError(
+                f"{folder} holds no training, or one that is damaged or of another version of this "
+                "program; delete it by hand if nothing in it is wanted."
+            ) from error
 
     @staticmethod
     def _kinds(values: dict[str, Any]) -> tuple[str, ...]:
@@ -135,14 +138,27 @@ def model_facts(folder: Path, section: Literal["training", "model"] = "training"
 
 def n_steps_saved(folder: Path) -> int:
     """After how many steps a training can go on; 0 where it has to begin."""
+    step = _saved(folder).get("step")
+    return step if type(step) is int else 0
+
+
+def begun_with(folder: Path) -> dict[str, Any]:
+    """The settings and the sizes that a training was begun with; empty where it has to begin."""
+    saved = _saved(folder)
+    parts = (saved.get("settings"), saved.get("model"))
+    return {name: each for part in parts if isinstance(part, dict) for name, each in part.items()}
+
+
+def _saved(folder: Path) -> dict[str, Any]:
+    """What a training noted beside its state; empty where there is none, or a damaged one."""
     from safetensors import SafetensorError, safe_open  # noqa: PLC0415 - hardly any start needs it
 
     try:
         with safe_open(folder / STATE_FILE, framework="numpy") as file:
-            step = json.loads((file.metadata() or {})["training"])["step"]
+            facts = json.loads((file.metadata() or {})["training"])
     except (OSError, SafetensorError, ValueError, TypeError, LookupError):
-        return 0
-    return step if type(step) is int else 0
+        return {}
+    return facts if isinstance(facts, dict) else {}
 
 
 def read_record(folder: Path) -> TrainingRecord | None:

@@ -1,6 +1,7 @@
 """The trainer learns, repeats itself to the bit, and can be taken up again."""
 
 import dataclasses
+import json
 import math
 from collections.abc import Iterator
 from dataclasses import replace
@@ -9,6 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
 
 from engine.config import ModelConfig
 from engine.errors import CheckpointError, TrainingError
@@ -202,6 +205,20 @@ def test_a_training_can_be_made_longer_but_not_otherwise_changed(tmp_path: Path)
     other = _trainer(texts=Texts((VERSE * 41,), TEXTS.held_out))
     with pytest.raises(TrainingError, match="was trained on other texts"):
         other.load_state(tmp_path / "state")
+
+
+def test_a_training_that_another_version_began_otherwise_is_refused_by_what_it_had(
+    tmp_path: Path,
+) -> None:
+    trainer = _trainer()
+    trainer.save_state(tmp_path / "state")
+    with safe_open(tmp_path / "state", framework="pt") as file:
+        facts = json.loads(file.metadata()["training"])
+    facts["settings"]["dropout"] = 0.1
+    tensors = load_file(tmp_path / "state")
+    save_file(tensors, tmp_path / "state", {"training": json.dumps(facts)})
+    with pytest.raises(TrainingError, match=r"another version .* in which dropout = 0\.1 could be"):
+        trainer.load_state(tmp_path / "state")
 
 
 def test_a_damaged_state_is_refused(tmp_path: Path) -> None:

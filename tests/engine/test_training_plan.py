@@ -49,6 +49,16 @@ def test_the_command_line_understands_a_plan_as_it_is_meant(plan: TrainingPlan) 
     assert model_config(arguments, 300) == plan.config(300)
 
 
+def test_a_training_that_goes_on_keeps_what_it_was_begun_with() -> None:
+    """What the plan says, and what it leaves to the version; a damaged note counts for nothing."""
+    begun = {"activation": "gelu_tanh", "dtype": "auto", "batch": "many", "beta9": 1.0}
+    words = PLAN.words(begun)
+    assert {"--activation=gelu_tanh", "--dtype=auto", f"--batch={PLAN.batch}"} < set(words)
+    changed = {"--activation=gelu", "--dtype=float32"}
+    assert set(PLAN.words()) - set(words) == changed
+    assert len(words) == len(PLAN.words())
+
+
 @pytest.mark.parametrize("name", LIMITS)
 def test_a_number_out_of_its_limits_is_refused_in_one_sentence(name: str) -> None:
     title, least, most = LIMITS[name]

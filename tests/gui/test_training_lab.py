@@ -26,6 +26,7 @@ from gui.training_lab import TrainingLab
 from gui.training_run import TrainingRun
 from gui.training_runs import TrainingRuns
 from gui.training_shelf import TrainingData, make_training, model_facts, n_steps_saved
+from tests.engine.training_process import Child
 from tests.gui.whole_window import WholeWindow, wait_until
 
 VERSE = "Full fathom five thy father lies;\nOf his bones are coral made;\n"
@@ -432,6 +433,30 @@ def test_a_training_is_paused_killed_resumed_finished_and_discarded(
     assert rows(lab) == ["New training…", "Recorded: two <i>layers"]
 
 
+def test_a_training_that_an_earlier_version_began_goes_on(show: Show, tmp_path: Path) -> None:
+    """With that version's arithmetic, which the plan does not name."""
+    text, plan = tmp_path / "mine.txt", replace(TINY, steps=100_000)
+    text.write_text(VERSE * 30, encoding="utf-8")
+    shelf = tmp_path / "data" / "trainings"
+    folder = make_training(shelf, plan, TrainingData("mine.txt", (text,)))
+    earlier = Child(folder, text, "--activation=gelu_tanh", "--dtype=auto", plan=plan)
+    earlier.until_kind("steps")
+    earlier.say("stop")
+    assert earlier.end() == 0
+    lab = show()
+    lab.list.setCurrentRow(1)
+    run = lab.shown
+    assert run is not None
+    stopped = run.step
+    click(lab.page.resume_button)
+    wait_until(lambda: run.step > stopped or run.phase == "failed", "a step more")
+    assert run.phase == "running", run.sentence
+    click(lab.page.stop_button)
+    wait_until(lambda: run.phase == "stopped", "its end")
+    assert model_facts(folder / "last", "model")["activation"] == "gelu_tanh"
+    assert model_facts(folder / "last")["settings"]["dtype"] == "auto"
+
+
 def made(tmp_path: Path, plays: TrainingData, plan: TrainingPlan = TINY) -> Path:
     """A training that stopped after 30 of its steps, as its process leaves it."""
     folder = make_training(tmp_path / "data" / "trainings", plan, plays)
@@ -522,7 +547,7 @@ def test_a_damaged_training_is_named_and_the_others_stay(
     (damaged / "training.json").write_text("{}")
     lab = show()
     assert len(rows(lab)) == 3
-    assert f"{damaged} holds no training, or a damaged one." in lab.notes.text()
+    assert f"{damaged} holds no training, or one that is damaged" in lab.notes.text()
 
 
 def test_one_training_at_a_time(
