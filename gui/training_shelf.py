@@ -17,7 +17,7 @@ from typing import Any, Literal, Self
 from engine.errors import EngineError, TrainingError
 from engine.training_plan import TrainingPlan
 from engine.training_record import RECORD_FILE, STATE_FILE, TrainingRecord, load_record
-from engine.whole_file import write_whole
+from engine.whole_file import put_in_place, write_whole
 
 HELD_OUT_SHARE = 0.1  # of a text of the user's, at its end
 _ABOUT_FILE = "training.json"
@@ -99,7 +99,9 @@ def make_training(shelf: Path, plan: TrainingPlan, data: TrainingData) -> Path:
         folder = _free(shelf, time.strftime("%Y-%m-%d %H.%M.%S"))
         folder.mkdir(parents=True)
         if is_own:
-            shutil.copyfile(data.paths[0], folder / _TEXT_FILE)
+            copy = folder / f"{_TEXT_FILE}.tmp"
+            shutil.copyfile(data.paths[0], copy)
+            put_in_place(copy, folder / _TEXT_FILE)
         about.write(folder)
     except OSError as error:
         raise TrainingError(f"{shelf} cannot be written: {error.strerror or error}.") from error

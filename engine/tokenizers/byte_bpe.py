@@ -16,6 +16,7 @@ from tokenizers import decoders, models, pre_tokenizers, trainers
 from engine.errors import TokenizerError
 from engine.tokenizers.merged import MergedVocabulary
 from engine.tokenizers.utf8 import to_bytes
+from engine.whole_file import write_whole
 
 _SURROGATES = re.compile(r"([\ud800-\udfff]+)")
 
@@ -95,8 +96,8 @@ class ByteBpe(MergedVocabulary):
             raise TokenizerError(f"the vocabulary is damaged: {error}.") from error
 
     def save(self, folder: Path) -> None:
-        """Write `tokenizer.json` into the folder, in the library's own format."""
-        self._library.save(str(folder / "tokenizer.json"), pretty=False)
+        """Write `tokenizer.json`, in the library's own format, whole or not at all."""
+        write_whole(folder / "tokenizer.json", self._library.to_str(pretty=False).encode())
 
 
 def _bytes_of(symbols: str) -> bytes:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 from engine.errors import TokenizerError
 from engine.tokenizers.by_bytes import ByBytes
 from engine.tokenizers.utf8 import to_bytes
+from engine.whole_file import write_whole
 
 KIND = "characters"
 
@@ -56,9 +57,9 @@ class Characters(ByBytes):
         return cls(characters)
 
     def save(self, folder: Path) -> None:
-        """Write `tokenizer.json` into the folder."""
+        """Write `tokenizer.json` into the folder, whole or not at all."""
         data = {"kind": self.kind, "characters": list(self._characters)}
-        (folder / "tokenizer.json").write_text(json.dumps(data), encoding="utf-8")
+        write_whole(folder / "tokenizer.json", json.dumps(data).encode())
 
     def encode(self, text: str) -> list[int]:
         """One id per known character, one per UTF-8 byte of any other."""

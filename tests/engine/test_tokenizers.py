@@ -1,5 +1,6 @@
 """Every text survives tokenizing, and every token can be shown."""
 
+import errno
 import json
 import time
 from collections.abc import Callable
@@ -124,6 +125,27 @@ def test_training_twice_gives_the_same_vocabulary(tmp_path: Path) -> None:
         ByteBpe.train([SAMPLE], 290).save(tmp_path / name)
     files = [(tmp_path / name / "tokenizer.json").read_bytes() for name in ("one", "two")]
     assert files[0] == files[1]
+
+
+@pytest.mark.parametrize("name", TOKENIZERS)
+def test_a_tokenizer_that_cannot_be_written_leaves_the_one_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """A training writes its own again and again, and may end at any moment."""
+    TOKENIZERS[name].save(tmp_path)
+    before = (tmp_path / "tokenizer.json").read_bytes()
+
+    def full(_file: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("engine.whole_file.os.fsync", full)
+    others: dict[str, Tokenizer] = {
+        "characters": Characters("ab"),
+        "byte-bpe": ByteBpe.train(["ab" * 9], 257),
+    }
+    with pytest.raises(OSError, match="No space left"):
+        others[name].save(tmp_path)
+    assert (tmp_path / "tokenizer.json").read_bytes() == before
 
 
 def test_a_saved_tokenizer_loads_as_the_same(tokenizer: Tokenizer, tmp_path: Path) -> None:
