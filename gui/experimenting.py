@@ -9,7 +9,7 @@ import resources
 from engine.cancelling import Cancelled
 from engine.experiments import LeakTrials, SchemeReadings
 from gui.asking import IDLE, Asking, attempt
-from gui.state import ExperimentChoice, OpenedLeak, OpenedSchemes, Store
+from gui.state import ExperimentChoice, OpenedExperiment, Store
 from gui.wishes import Want, WantLeak, WantSchemes
 
 if TYPE_CHECKING:
@@ -53,11 +53,10 @@ class Experimenting:
         if state.reading is None:
             return
         text, choice = state.reading.document.text, state.experiment
-        if WantLeak in state.wanted and (state.leak is None or state.leak.text != text):
+        leak, schemes = state.leak, state.schemes
+        if WantLeak in state.wanted and not (leak and leak.is_of(text, choice)):
             self._ask(LEAK, text, lambda void: self._leak(text, void), self._show_leak)
-        if WantSchemes in state.wanted and (
-            state.schemes is None or (state.schemes.text, state.schemes.choice) != (text, choice)
-        ):
+        if WantSchemes in state.wanted and not (schemes and schemes.is_of(text, choice)):
             self._ask(
                 SCHEMES,
                 (text, choice),
@@ -86,18 +85,20 @@ class Experimenting:
 
     # On the engine's thread
 
-    def _leak(self, text: str, void: Cancelled) -> OpenedLeak:
+    def _leak(self, text: str, void: Cancelled) -> OpenedExperiment[LeakTrials]:
         def work() -> LeakTrials:
             return self._open_models(LEAK, LEAK_MODELS).leak(text, void)
 
-        return OpenedLeak(text, *attempt(work))
+        return OpenedExperiment(text, None, *attempt(work))
 
-    def _schemes(self, text: str, choice: ExperimentChoice, void: Cancelled) -> OpenedSchemes:
+    def _schemes(
+        self, text: str, choice: ExperimentChoice, void: Cancelled
+    ) -> OpenedExperiment[SchemeReadings]:
         def work() -> SchemeReadings:
             models = self._open_models(SCHEMES, SCHEME_MODELS)
             return models.schemes(text, choice.change, choice.layer, choice.head, void)
 
-        return OpenedSchemes(text, choice, *attempt(work))
+        return OpenedExperiment(text, choice, *attempt(work))
 
     def _open_models(self, kind: str, names: tuple[str, ...]) -> "SmallModels":
         from engine.small_models import SmallModels  # noqa: PLC0415 - torch, here only
@@ -109,10 +110,10 @@ class Experimenting:
 
     # On the window's
 
-    def _show_leak(self, opened: OpenedLeak) -> None:
+    def _show_leak(self, opened: OpenedExperiment[LeakTrials]) -> None:
         self._store.update(leak=opened)
         self._asking.settle()
 
-    def _show_schemes(self, opened: OpenedSchemes) -> None:
+    def _show_schemes(self, opened: OpenedExperiment[SchemeReadings]) -> None:
         self._store.update(schemes=opened)
         self._asking.settle()

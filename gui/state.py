@@ -1,7 +1,7 @@
 """What the window knows: frozen values, and the one store that tells when they change."""
 
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal
+from typing import Any, Generic, Literal, TypeVar
 
 from PySide6.QtCore import QObject, Signal
 
@@ -30,6 +30,7 @@ Shade = Literal["weights"] | Measure  # what the overview colours them by
 Followed = int | Literal["next", "top"]  # a token id, what follows in the text, the most probable
 AUTOMATIC = FormatChoice("automatic")
 Phase = Literal["starting", "loading", "running", "ready", "failed"]
+Experiment = TypeVar("Experiment", LeakTrials, SchemeReadings)  # what one of them came to
 
 
 @dataclass(frozen=True)
@@ -235,22 +236,17 @@ class ExperimentChoice:
 
 
 @dataclass(frozen=True, eq=False)
-class OpenedLeak:
-    """What both models of the leak pair make of a text."""
+class OpenedExperiment(Generic[Experiment]):
+    """What the models of an experiment make of a text and of what was chosen."""
 
     text: str
-    trials: LeakTrials | None
-    obstacle: str = ""  # why there are none
+    choice: ExperimentChoice | None  # None: there is no choice
+    answer: Experiment | None
+    obstacle: str = ""  # why there is none
 
-
-@dataclass(frozen=True, eq=False)
-class OpenedSchemes:
-    """What the models of all position schemes make of a text and of a change of it."""
-
-    text: str
-    choice: ExperimentChoice
-    readings: SchemeReadings | None
-    obstacle: str = ""  # why there are none
+    def is_of(self, text: str, choice: ExperimentChoice) -> bool:
+        """Whether the answer is the wanted one."""
+        return self.text == text and self.choice in {None, choice}
 
 
 def is_same_text(reading: Reading, other: Reading) -> bool:
@@ -292,9 +288,9 @@ class State:
     intact: OpenedIntact | None = None
     measuring: bool = False  # whether each head is being switched off in turn
     effects: OpenedEffects | None = None
-    leak: OpenedLeak | None = None
+    leak: OpenedExperiment[LeakTrials] | None = None
     experiment: ExperimentChoice = field(default_factory=ExperimentChoice)
-    schemes: OpenedSchemes | None = None
+    schemes: OpenedExperiment[SchemeReadings] | None = None
     windows: WindowsState = field(default_factory=WindowsState)
     costs: Costs = field(default_factory=Costs)  # what context costs, measured
     formats: FormatChoice = AUTOMATIC  # of the model that is open

@@ -9,39 +9,35 @@ from engine.conditions import Mask
 from engine.experiments import MASKS, LeakTrials
 from gui.experimenting import LEAK_MODELS
 from gui.numbers import Table
-from gui.panels.absence import absence
-from gui.panels.base import AskingPanel, Figure
-from gui.stamp import Fact
+from gui.panels.base import Figure
+from gui.panels.experiment import ExperimentPanel
+from gui.state import OpenedExperiment, State
 from gui.tables import leak_tables
 from gui.theme import Theme
-from gui.view import View
 from gui.widgets.fitting_label import FittingLabel
-from gui.widgets.legend_line import LegendLine
 from gui.widgets.lettering import quoted
 from gui.widgets.scales import exact
-from gui.widgets.sentence_page import SentencePage
 from gui.widgets.token_text import display
 from gui.widgets.trial_view import TrialView, loss_words
-from gui.widgets.wrapping_label import WrappingLabel
 from gui.wishes import WantLeak
 
-WAITING = "Both models are reading the text."
 _TRAINED: dict[Mask, str] = {"causal": "trained with the mask", "none": "trained without it"}
 _READ: dict[Mask, str] = {"causal": "mask on", "none": "mask off"}
 
 
-class LeakPanel(AskingPanel):
+class LeakPanel(ExperimentPanel[LeakTrials]):
     """Two models × mask on and off: loss, continuation, and the head that reads the answer."""
 
     name: ClassVar[str] = "leak"
     wants = WantLeak
+    models = LEAK_MODELS
+    waiting = "Both models are reading the text."
 
     def __init__(self) -> None:
-        super().__init__()
+        content = QWidget()
+        super().__init__(content, told="The answer that is read")
+        self._content = content
         self.heading = FittingLabel(name="The four losses", fills=True)
-        self.told = FittingLabel(name="The answer that is read", fills=True)
-        self.left_out = WrappingLabel()
-        self.legend = LegendLine((1,))
         self.views = {
             (trained, mask): TrialView(
                 f"{_TRAINED[trained]}, {_READ[mask]}".capitalize(),
@@ -50,7 +46,6 @@ class LeakPanel(AskingPanel):
             for trained in MASKS
             for mask in MASKS
         }
-        self._shown: LeakTrials | None = None
         self._query: int | None = None
         self._place()
         self.setFocusProxy(self._leaking.matrix)
@@ -66,31 +61,12 @@ class LeakPanel(AskingPanel):
         """Where the answer is read."""
         return self.views["none", "none"]
 
-    def draw(self, view: View, _previous: View | None) -> None:
-        """Show the trials that the view has; dimmed while they are not the shown text's."""
-        state = view.state
-        missing = absence(view, "what each model makes of it")
-        opened = None if missing else state.leak
-        trials = None if opened is None else opened.trials
-        if opened is None or trials is None or not trials.tokens:
-            obstacle = "" if opened is None else opened.obstacle
-            self._show_nothing(missing or obstacle or WAITING)
-            return
-        self.page.show_content()
-        if trials is not self._shown:
-            self._show_trials(trials)
-        text = "" if view.reading is None else view.reading.document.text
-        for each in self.views.values():
-            each.set_stale(state.stale or opened.text != text)
+    def _opened(self, state: State) -> OpenedExperiment[LeakTrials] | None:
+        return state.leak
 
-    def numbers(self, view: View) -> tuple[Table, ...]:
+    def _tables(self, answer: LeakTrials) -> tuple[Table, ...]:
         """The losses of all tokens, and what each trial came to."""
-        opened = view.state.leak
-        return () if opened is None or opened.trials is None else leak_tables(opened.trials)
-
-    def more_facts(self, view: View) -> dict[str, Fact]:  # noqa: ARG002 - as with all panels
-        """Whose numbers these are: the model that is open has no part in them."""
-        return {"small_models": ", ".join(LEAK_MODELS)}
+        return leak_tables(answer)
 
     def figures(self) -> tuple[Figure, ...]:
         """The weights that are pointed at, or else on the answer, and the four mean losses.
@@ -122,25 +98,22 @@ class LeakPanel(AskingPanel):
 
     # Drawing
 
-    def _show_nothing(self, sentence: str) -> None:
-        self._shown = None
+    def _show_none(self) -> None:
         self.heading.set_wordings("")
-        self.told.set_wordings("")
-        self.legend.set_legends()
         for view in self.views.values():
             view.set_empty("")
-        self.page.show_sentence(sentence)
-        self.setAccessibleDescription(f"{self.help} {sentence}")
 
-    def _show_trials(self, trials: LeakTrials) -> None:
-        self._shown = trials
-        labels = tuple(map(display, trials.tokens))
+    def _set_stale(self, *, is_stale: bool) -> None:
+        for view in self.views.values():
+            view.set_stale(is_stale)
+
+    def _show_answer(self, answer: LeakTrials) -> None:
+        labels = tuple(map(display, answer.tokens))
         for (trained, mask), view in self.views.items():
-            view.set_trial(trials.trial(trained, mask), labels)
+            view.set_trial(answer.trial(trained, mask), labels)
         self.legend.set_legends(self._leaking.matrix.legend)
-        self.heading.set_wordings(*summary(trials))
-        self.left_out.say(left_out_words(trials.n_left_out, len(trials.tokens)))
-        last = len(trials.tokens) - 2
+        self.heading.set_wordings(*summary(answer))
+        last = len(answer.tokens) - 2
         if self._query is None or self._query > last:
             self._query = max(0, last)
         self._frame()
@@ -160,8 +133,7 @@ class LeakPanel(AskingPanel):
             return
         self.told.set_wordings(*answer_words(trials, query))
         read = (self.heading.text(), self.left_out.text(), self.told.text())
-        parts = (self.help, *filter(None, read), written_words(trials))
-        self.setAccessibleDescription(" ".join(parts))
+        self._describe(*read, written_words(trials))
 
     def _point(self, query: int | None, key: int | None = None) -> None:
         cell = None if query is None or key is None else (query, key)
@@ -178,12 +150,10 @@ class LeakPanel(AskingPanel):
     # Layout
 
     def _place(self) -> None:
-        content = QWidget()
-        self.page = SentencePage(content)
         outer = QVBoxLayout(self)
         outer.setContentsMargins(0, 0, 0, 0)
         outer.addWidget(self.page)
-        self._rows, self._grid = QVBoxLayout(content), QGridLayout()
+        self._rows, self._grid = QVBoxLayout(self._content), QGridLayout()
         for at, view in enumerate(self.views.values()):
             self._grid.addWidget(view, at // 2, at % 2)
         for side in (0, 1):
@@ -197,11 +167,8 @@ class LeakPanel(AskingPanel):
 
     def _dress(self, theme: Theme) -> None:
         unit = theme.unit
+        super()._dress(theme)
         self.heading.set_look(theme, theme.text, bold=True)
-        self.told.set_look(theme, theme.text)
-        self.left_out.set_look(theme.font_axis, theme.text_dim)
-        self.page.set_theme(theme)
-        self.legend.set_theme(theme)
         for view in self.views.values():
             view.set_theme(theme)
         self._rows.setContentsMargins(2 * unit, unit, 2 * unit, unit)
@@ -224,16 +191,6 @@ def summary(trials: LeakTrials) -> tuple[str, ...]:
         f"Nats per token, mask on / off: trained with it {honest}, without it {leaking}",
         f"Mask on / off: trained with {honest}, without {leaking}",
         f"with {honest}, without {leaking}",
-    )
-
-
-def left_out_words(n_left_out: int, n_read: int) -> str:
-    """How much of a long text is read."""
-    if not n_left_out:
-        return ""
-    return (
-        f"Read are the last {n_read:,} of the text's {n_read + n_left_out:,} tokens: these models "
-        "see no more."
     )
 
 

@@ -20,27 +20,23 @@ from engine.errors import ConfigError
 from engine.experiments import Change, SchemeReading, SchemeReadings
 from gui.experimenting import SCHEME_MODELS
 from gui.numbers import Table
-from gui.panels.absence import absence
-from gui.panels.base import AskingPanel, Figure
-from gui.panels.leak import left_out_words
+from gui.panels.base import Figure
+from gui.panels.experiment import ExperimentPanel
 from gui.stamp import Fact
-from gui.state import ExperimentChoice
+from gui.state import ExperimentChoice, OpenedExperiment, State
 from gui.tables import scheme_tables
 from gui.theme import LIGHT, Theme
 from gui.view import View
 from gui.widgets.fitting_label import FittingLabel, font_of
-from gui.widgets.legend_line import LegendLine
 from gui.widgets.lettering import Lettering, quoted
 from gui.widgets.number_field import Number, NumberField, NumberKind
 from gui.widgets.scales import exact
 from gui.widgets.scheme_charts import SchemeLosses, neighbours
-from gui.widgets.sentence_page import SentencePage
 from gui.widgets.token_text import display
 from gui.widgets.trial_view import BareMatrix, loss_words
 from gui.widgets.wrapping_label import WrappingLabel
 from gui.wishes import ChangeExperiment, EditText, WantSchemes
 
-WAITING = "All five models are reading the text."
 SCHEMES = tuple(name.removeprefix("positions-") for name in SCHEME_MODELS)
 _TITLES = {"alibi": "ALiBi"}
 _SHORT = {"sinusoidal": "sines"}  # where a column is narrow
@@ -62,14 +58,18 @@ _TALL = 40  # ems of height from which on figures have room below both texts' he
 _ROOMY = 32  # and from which on they have it below one
 
 
-class SchemesPanel(AskingPanel):
+class SchemesPanel(ExperimentPanel[SchemeReadings]):
     """Five schemes side by side: a head, losses, and how far the last token's residual moved."""
 
     name: ClassVar[str] = "schemes"
     wants = WantSchemes
+    models = SCHEME_MODELS
+    waiting = "All five models are reading the text."
 
     def __init__(self) -> None:
-        super().__init__()
+        stack = QStackedWidget()
+        super().__init__(stack, told="What the change did")
+        self._stack = stack
         self.changes, self.pages = QButtonGroup(self), QButtonGroup(self)
         self.seed = _field("shuffle seed", 1, 9999)
         self.shift = _field("first position", 0, _CONTEXT - 1)
@@ -79,21 +79,17 @@ class SchemesPanel(AskingPanel):
         self.long.setToolTip(
             "Put a held-out passage into the prompt that is longer than the models were trained on."
         )
-        self.told = FittingLabel(name="What the change did", fills=True)
         self.told.set_max_lines(2)
-        self.complaint, self.left_out = WrappingLabel(), WrappingLabel()
+        self.complaint = WrappingLabel()
         self.matrices = {name: BareMatrix() for name in SCHEMES}  # of the changed text
         self.plain = {name: BareMatrix() for name in SCHEMES}  # of the text as it is
         for widget in (self.complaint, self.left_out, self.seed, self.shift, *self.plain.values()):
             widget.hide()
         self.losses = SchemeLosses(SCHEMES)
-        self.legend = LegendLine((1,))
         self._titles, self._cells = [FittingLabel(fills=True) for _ in SCHEMES], _Rows()
         self._labels = (FittingLabel(), FittingLabel())
         self._row_names = (FittingLabel(fills=True), FittingLabel(fills=True))
         self._em = 11
-        self._stack = QStackedWidget()
-        self._shown: SchemeReadings | None = None
         self._page = _HEADS_PAGE
         self._pointed: tuple[tuple[str, str], ...] = ()  # scheme and weight, with all digits
         self._place()
@@ -116,24 +112,17 @@ class SchemesPanel(AskingPanel):
         self.head_field.committed.connect(lambda n: self.wish(ChangeExperiment({"head": n})))
         self.long.clicked.connect(lambda: self.wish(EditText(resources.long_passage())))
 
-    def draw(self, view: View, _previous: View | None) -> None:
-        """Show the readings that the view has; dimmed while they are not the wanted ones."""
-        state = view.state
-        self._show_choice(state.experiment)
-        missing = absence(view, "what each model makes of it")
-        opened = None if missing else state.schemes
-        readings = None if opened is None else opened.readings
-        if opened is None or readings is None or not readings.tokens:
-            obstacle = "" if opened is None else opened.obstacle
-            self._show_nothing(missing or obstacle or WAITING)
-            return
-        self.page.show_content()
-        if readings is not self._shown:
-            self._show_readings(readings)
-        text = "" if view.reading is None else view.reading.document.text
-        is_stale = state.stale or (opened.text, opened.choice) != (text, state.experiment)
-        for matrix in (*self.matrices.values(), *self.plain.values()):
-            matrix.set_stale(is_stale)
+    def draw(self, view: View, previous: View | None) -> None:
+        """Show what is chosen, and the readings."""
+        self._show_choice(view.state.experiment)
+        super().draw(view, previous)
+
+    def _opened(self, state: State) -> OpenedExperiment[SchemeReadings] | None:
+        return state.schemes
+
+    def _tables(self, answer: SchemeReadings) -> tuple[Table, ...]:
+        """A row for each token, and one for each scheme."""
+        return scheme_tables(answer)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Heatmaps and figures together where there is room for them."""
@@ -163,17 +152,12 @@ class SchemesPanel(AskingPanel):
         self._grid.setRowStretch(2, int(has_maps))
         self._grid.setColumnStretch(0, 6 if has_figures else 3)
 
-    def numbers(self, view: View) -> tuple[Table, ...]:
-        """A row for each token, and one for each scheme."""
-        opened = view.state.schemes
-        return () if opened is None or opened.readings is None else scheme_tables(opened.readings)
-
     def more_facts(self, view: View) -> dict[str, Fact]:
         """Whose numbers these are, of which head, and what was done to the text."""
         opened = view.state.schemes
-        choice = view.state.experiment if opened is None else opened.choice
+        choice = (opened and opened.choice) or view.state.experiment
         return {
-            "small_models": ", ".join(SCHEME_MODELS),
+            **super().more_facts(view),
             "small_layer": choice.layer,
             "small_head": choice.head,
             "shuffle_seed": choice.change.shuffle_seed,
@@ -237,27 +221,24 @@ class SchemesPanel(AskingPanel):
 
     # Drawing
 
-    def _show_nothing(self, sentence: str) -> None:
-        self._shown, self._pointed = None, ()
-        self.told.set_wordings("")
-        self.legend.set_legends()
-        self.left_out.say("")
-        self.page.show_sentence(sentence)
-        for name, matrix in self.matrices.items():
+    def _show_none(self) -> None:
+        self._pointed = ()
+        for matrix in (*self.matrices.values(), *self.plain.values()):
             matrix.set_empty("")
-            self.plain[name].set_empty("")
         self.losses.show_nothing()
         for label in self._titles:
             label.set_wordings("")
         self._cells.show_nothing()
-        self.setAccessibleDescription(f"{self.help} {sentence}")
 
-    def _show_readings(self, readings: SchemeReadings) -> None:
-        self._shown = readings
-        n_tokens = len(readings.changed_tokens)
+    def _set_stale(self, *, is_stale: bool) -> None:
+        for matrix in (*self.matrices.values(), *self.plain.values()):
+            matrix.set_stale(is_stale)
+
+    def _show_answer(self, answer: SchemeReadings) -> None:
+        n_tokens = len(answer.changed_tokens)
         labels = ("",) * n_tokens  # there is no room for any; the line above tells the tokens
         visible = np.tri(n_tokens, dtype=np.bool_)
-        for label, each in zip(self._titles, readings.readings, strict=True):
+        for label, each in zip(self._titles, answer.readings, strict=True):
             title = _title(each.positions)
             label.set_wordings(title, _SHORT.get(each.positions, title))
             for matrices, pattern in (
@@ -267,17 +248,15 @@ class SchemesPanel(AskingPanel):
                 matrix = matrices[each.positions]
                 matrix.set_absent(np.zeros(n_tokens, np.bool_), ())
                 matrix.set_matrix(pattern, visible, labels, labels)
-        self.left_out.say(left_out_words(readings.n_left_out, n_tokens))
-        self.losses.show_readings(readings)
-        for label, wordings in zip(self._row_names, _texts(readings.change), strict=True):
+        self.losses.show_readings(answer)
+        for label, wordings in zip(self._row_names, _texts(answer.change), strict=True):
             label.set_wordings(*wordings)
         self._share_room()
         self.legend.set_legends(self.matrices["learned"].legend)
-        self._cells.show_readings(readings)
+        self._cells.show_readings(answer)
         self._tell()
-        rows = " ".join(scheme_words(each, readings.change) for each in readings.readings)
-        said = filter(None, (self.help, self.left_out.text(), self.told.text(), rows))
-        self.setAccessibleDescription(" ".join(said))
+        rows = " ".join(scheme_words(each, answer.change) for each in answer.readings)
+        self._describe(self.left_out.text(), self.told.text(), rows)
 
     def _point(self, cell: tuple[int, int] | None, *, is_changed: bool) -> None:
         for matrix in (self.matrices if is_changed else self.plain).values():
@@ -351,17 +330,13 @@ class SchemesPanel(AskingPanel):
         self._rows.addWidget(self.complaint)
         self._rows.addWidget(self.told)
         self._rows.addWidget(self.left_out)
-        self.page = SentencePage(self._stack)
         self._rows.addWidget(self.page, 1)
         self._rows.addLayout(self._last)
 
     def _dress(self, theme: Theme) -> None:
         unit = theme.unit
-        self.told.set_look(theme, theme.text)
+        super()._dress(theme)
         self.complaint.set_look(theme.font_body, theme.bad)
-        self.left_out.set_look(theme.font_axis, theme.text_dim)
-        self.page.set_theme(theme)
-        self.legend.set_theme(theme)
         for label in self._labels:
             label.set_look(theme, theme.text_dim, small=True)
             width = Lettering(label.font(), theme.font_axis).width(label.text())

@@ -46,7 +46,7 @@ def leak_of(whole: WholeWindow) -> tuple[LeakPanel, LeakTrials]:
 
     def is_there() -> bool:
         opened, reading = whole.state.leak, whole.state.reading
-        is_shown = opened is not None and panel._shown is opened.trials
+        is_shown = opened is not None and panel._shown is opened.answer
         return is_shown and reading is not None and opened.text == reading.document.text
 
     wait_until(is_there, "the trials")
@@ -62,7 +62,7 @@ def schemes_of(whole: WholeWindow) -> tuple[SchemesPanel, SchemeReadings]:
 
     def is_there() -> bool:
         opened, state = whole.state.schemes, whole.state
-        if opened is None or state.reading is None or panel._shown is not opened.readings:
+        if opened is None or state.reading is None or panel._shown is not opened.answer:
             return False
         wanted = state.reading.document.text, state.experiment
         return (opened.text, opened.choice) == wanted
