@@ -14,6 +14,8 @@ class WrappingLabel(QLabel):
         super().__init__(text)
         self.setTextFormat(Qt.TextFormat.PlainText)
         self.setWordWrap(True)
+        # Or it writes in the colour that Qt thinks fit for a panel's ground.
+        self.setForegroundRole(QPalette.ColorRole.WindowText)
         self._look: tuple[int, str, bool] | None = None
         self.setAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop)
 

@@ -202,6 +202,24 @@ def test_numbers_are_written_in_the_themes_own_colour(whole: WholeWindow, name: 
         wait_until(lambda field=field: _ink(field) == wanted, "the colour")  # type: ignore[misc]
 
 
+@pytest.mark.usefixtures("qapp")
+@pytest.mark.parametrize("name", THEMES)
+def test_what_is_said_instead_is_written_in_the_themes_own_colour(
+    small_model: Path, name: str
+) -> None:
+    """In that of what stands back, as in every other panel, from the first theme on."""
+    whole = WholeWindow(model=small_model, prompt="", theme=name).start()
+    wanted = THEMES[name].text_dim.lower()
+    for panel_name in ("leak", "schemes"):
+        panel = whole.panel(panel_name)
+        assert isinstance(panel, LeakPanel | SchemesPanel)
+        whole.window.go_to_panel(panel_name)
+        wait_until(lambda panel=panel: "Type something" in panel.page.sentence, "the sentence")
+        label = panel.page._label
+        assert label.palette().color(label.foregroundRole()).name() == wanted, panel_name
+    whole.close()
+
+
 def _ink(field: NumberField) -> str:
     return field.lineEdit().palette().color(QPalette.ColorRole.Text).name()
 
