@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.errors import TrainingError
+from engine.memory import available_bytes
 from engine.tokenizers import Tokenizer
 
 IntArray = NDArray[np.int64]
@@ -33,7 +35,8 @@ def read_texts(
     Or else a share of each file is held out, at its end.
 
     Raises:
-        TrainingError: nothing to read, not UTF-8, an unknown held-out name, or an empty side.
+        TrainingError: nothing to read, not UTF-8, more than there is memory for, an unknown
+            held-out name, or an empty side.
     """
     if not 0 <= held_out_share < 1:
         raise TrainingError(
@@ -52,6 +55,7 @@ def read_texts(
     for name in names:
         if name not in {file.stem for file in files}:
             raise TrainingError(f"the held-out text {name!r} is not among the data.")
+    _check_room(files)
     texts = {file: _read(file) for file in files}
     training = tuple(text for file, text in texts.items() if file.stem not in names)
     judged = tuple(text for file, text in texts.items() if file.stem in names)
@@ -60,6 +64,21 @@ def read_texts(
     texts_read = Texts(training, judged)
     _check_sides(texts_read, paths, held_out_share)
     return texts_read
+
+
+def _check_room(files: Sequence[Path]) -> None:
+    """See that the bytes and the text made of them have room, before any is read."""
+    n_bytes, free = sum(map(_size, files)), available_bytes()
+    if free is not None and 2 * n_bytes > free:
+        raise TrainingError(
+            f"{files[0]}{' and the other files have' if len(files) > 1 else ' has'} {n_bytes:,} "
+            f"bytes, and only {free:,} bytes of memory are free; choose less text."
+        )
+
+
+def _size(path: Path) -> int:
+    with _in_sentences(path):
+        return path.stat().st_size
 
 
 def _check_sides(texts: Texts, paths: Sequence[Path], held_out_share: float) -> None:
@@ -81,9 +100,20 @@ def cut_off(text: str, share: float) -> tuple[str, str]:
     return text[:stop], text[stop:]
 
 
-def _read(path: Path) -> str:
+@contextmanager
+def _in_sentences(path: Path) -> Iterator[None]:
+    """What is wrong with a file, in one sentence."""
     try:
-        return path.read_bytes().decode("utf-8")
+        yield
+    except OSError as error:
+        raise TrainingError(f"{path} cannot be read: {error.strerror or error}.") from error
+
+
+def _read(path: Path) -> str:
+    with _in_sentences(path):
+        data = path.read_bytes()
+    try:
+        return data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise TrainingError(
             f"{path} is not text in UTF-8 (byte {error.start} is not); convert it first."

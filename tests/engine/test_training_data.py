@@ -39,6 +39,27 @@ def _write(folder: Path, **texts: str | bytes) -> Path:
     return folder
 
 
+def test_more_than_there_is_memory_for_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As bytes and as text it is in memory twice."""
+    folder = _write(tmp_path, a=VERSE, b=VERSE)
+    n_bytes = 2 * len(VERSE)
+    monkeypatch.setattr("engine.training_data.available_bytes", lambda: 2 * n_bytes)
+    assert read_texts([folder], ["b"]).training == (VERSE,)
+    monkeypatch.setattr("engine.training_data.available_bytes", lambda: 2 * n_bytes - 1)
+    sentence = rf"a\.txt and the other files have {n_bytes} bytes, and only {2 * n_bytes - 1} bytes"
+    with pytest.raises(TrainingError, match=sentence):
+        read_texts([folder], ["b"])
+
+
+def test_what_cannot_be_read_is_named_with_the_reason(tmp_path: Path) -> None:
+    folder = _write(tmp_path, a=VERSE)
+    (folder / "b.txt").mkdir()
+    with pytest.raises(TrainingError, match=r"b\.txt cannot be read: "):
+        read_texts([folder], ["a"])
+
+
 def test_whole_files_are_held_out_by_name(tmp_path: Path) -> None:
     """Whole files are held out by name."""
     folder = _write(tmp_path, a="one", b="two", c="three")
