@@ -57,10 +57,9 @@ class ExperimentPanel(AskingPanel, Generic[Experiment]):
         """Dim what is drawn while the next answer is on its way."""
 
     def draw(self, view: View, _previous: View | None) -> None:
-        """Show the answer that the view has; dimmed while it is not the wanted one."""
-        state = view.state
+        """Show the answer that the view has; dimmed while the wanted one is late."""
         missing = absence(view, "what each model makes of it")
-        opened = self._opened(state)
+        opened = self._opened(view.state)
         answer = None if missing or opened is None else opened.answer
         if opened is None or answer is None or not answer.tokens:
             obstacle = "" if opened is None else opened.obstacle
@@ -72,7 +71,8 @@ class ExperimentPanel(AskingPanel, Generic[Experiment]):
             self.left_out.say(left_out_words(answer.n_left_out, len(answer.tokens)))
             self._show_answer(answer)
         text = "" if view.reading is None else view.reading.document.text
-        self._set_stale(is_stale=state.stale or not opened.is_of(text, state.experiment))
+        is_answered = opened.is_of(text, view.state.experiment)
+        self._set_stale(is_stale=self.is_stale(view, is_answered=is_answered))
 
     def numbers(self, view: View) -> tuple[Table, ...]:
         """What is drawn, as tables."""
