@@ -383,7 +383,7 @@ def test_columns_never_overlap(
     bars.set_candidates(candidates(logits, top_k=3, follows=7))
     for width in range(300, 1200, 37):
         bars.resize(width, 260)
-        cells = [cell for cell in bars._cells(5) if cell.text not in {"", "top-k"}]
+        cells = [cell for cell in bars.cells(5) if cell.text not in {"", "top-k"}]
         for cell, following in pairwise(cells):
             assert cell.span.right <= following.span.left + 0.01
         assert cells[-1].span.right <= bars.viewport().width()
