@@ -1,6 +1,7 @@
 """Where the columns of the candidates lie, at every width."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from gui.theme import Theme
 from gui.widgets.lettering import Lettering
@@ -10,8 +11,7 @@ _TOKEN = 9.0  # ems that a token gets beside its bar
 _LEAST_TOKEN = 5.0  # ems that a token needs beside its stages
 
 
-@dataclass(frozen=True)
-class Span:
+class Span(NamedTuple):
     """From left to right in logical pixels."""
 
     left: float

@@ -36,8 +36,8 @@ class Cell(NamedTuple):
 
     def draw(self, painter: QPainter, letters: Lettering, middle: float) -> None:
         """Draw the text around a height, elided to its span."""
-        place = QRectF(self.span.left, middle, self.span.width, 0)
-        letters.draw(painter, place, self.text, self.align)
+        text, (left, width), align = self
+        letters.draw_across(painter, left, width, middle, text, align)
 
 
 class RowList(QAbstractScrollArea):
