@@ -378,13 +378,24 @@ class RowList(QAbstractScrollArea):
         for column, cell in enumerate(self.cells(row)):
             cell.draw(painter, self._axis if column else self._body, middle)
 
+    def paint_frame(self, painter: QPainter, place: QRectF) -> None:
+        """Frame the current row, in a thick line while keys go here."""
+        thick = self._theme.stroke if self.hasFocus() else 1
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        painter.setPen(QPen(QColor(self._theme.accent), thick))
+        painter.drawRect(place.adjusted(1, 1, -2, -1))
+
+    def header_middle(self) -> float:
+        """The height around which the column titles are written."""
+        return self._header_height() / 2
+
     def _paint_header(self, painter: QPainter) -> None:
         """Draw the header, over what of a row has scrolled under it."""
         height, width = self._header_height(), self.viewport().width()
         cover(painter, QRectF(0, 0, width, height), self._theme.surface)
         painter.setPen(self._dim)
         for cell in self.header_cells():
-            cell.draw(painter, self._axis, height / 2)
+            cell.draw(painter, self._axis, self.header_middle())
         painter.setPen(QColor(self._theme.line))
         painter.drawLine(QPointF(0, height - 0.5), QPointF(width, height - 0.5))
 
@@ -397,6 +408,4 @@ class RowList(QAbstractScrollArea):
         self.paint_bars(painter, row, place)
         self.paint_texts(painter, row, place)
         if row == self._current:
-            painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.setPen(QPen(QColor(theme.accent), theme.stroke if self.hasFocus() else 1))
-            painter.drawRect(place.adjusted(1, 1, -2, -1))
+            self.paint_frame(painter, place)
