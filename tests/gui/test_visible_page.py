@@ -57,7 +57,7 @@ def show(panel: WindowsPanel, scope: Scope, at: int = 0, look: Look = Look()) ->
     (asked,) = asked_by(reading, choice)
     found = scope.visibility(reading)
     answer = Answer(asked, reading, asked.token_ids, reading.document.tokens, visibility=found)
-    state = WindowsState(wanted=True, choice=choice, answers=(answer,))
+    state = WindowsState(choice=choice, answers=(answer,))
     selection = Selection(layer=look.layer, head=look.head)
     panel.show_view(view_of(reading, windows=state, selection=selection))
     QApplication.processEvents()
