@@ -28,6 +28,7 @@ from engine.document import token_spans
 from engine.formats import FLOAT32, FormatChoice
 from engine.loss import LossSummary
 from engine.reading import Reading
+from engine.sampling import descending
 from engine.tokenizers.utf8 import to_text
 
 Floats = NDArray[np.float32]
@@ -149,7 +150,7 @@ class Comparison:
             for ids, reading in ((ids_a, self.a.stages), (ids_b, self.b.stages))
         )
         largest = np.fmax(prob_a, prob_b)
-        order = np.argsort(-largest, kind="stable")
+        order = descending(largest)
         return NextTokens(
             tuple(tokens[order].tolist()),
             ids_a[order],

@@ -62,8 +62,8 @@ def softmax(scores: Floats) -> Floats:
     return np.asarray(exponentials / exponentials.sum(axis=-1, keepdims=True))
 
 
-def _descending(logits: Floats) -> NDArray[np.intp]:
-    """Token ids from the largest logit to the smallest, equal ones from the smaller id on.
+def descending(logits: Floats) -> NDArray[np.intp]:
+    """Token ids from the largest number to the smallest, equal ones from the smaller id on.
 
     As a stable sort, which takes ten times as long for a large vocabulary: hardly any are equal.
     """
@@ -83,7 +83,7 @@ def stages(logits: Floats, sampling: Sampling) -> Stages:
     over what top-k left and renormalised.
     """
     logits = np.asarray(logits, dtype=np.float64)
-    order = _descending(logits)
+    order = descending(logits)
     plain_probs = softmax(logits)
     if sampling.temperature == 0:
         scaled = logits

@@ -1,11 +1,12 @@
 """Asks about what is shown, while somebody looks at the answer: a row for each kind of question."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from engine.cancelling import Cancelled
+from engine.errors import CancelledError
 from engine.reading import Reading
 from gui.asking import IDLE, Asking, attempt
 from gui.state import (
@@ -53,6 +54,7 @@ class Question:
     ask: Callable[["Scope", Reading, About, Cancelled], Any]
     about: Callable[[State, Reading], About | None] = _nothing_more
     is_urgent: bool = False  # goes before the other questions
+    moved_by: frozenset[str] = frozenset()  # which fields of the selection change the answer
     rests_in_play: bool = False  # would be asked anew at each step
     forget: Callable[["Scope"], None] | None = None  # what the answer needs, when nobody looks
     is_whole: Callable[[Any], bool] = lambda _answer: True  # or there is more to ask for
@@ -103,9 +105,10 @@ QUESTIONS: tuple[Question, ...] = (
         _cell,
         lambda state, _reading: (state.selection.key,),
         is_urgent=True,
+        moved_by=frozenset({"layer", "head", "query"}),
     ),
     Question("lens", WantLens, _lens, is_whole=lambda opened: opened.is_whole),
-    Question("residual", WantResidual, _residual, _about_residual),
+    Question("residual", WantResidual, _residual, _about_residual, moved_by=frozenset({"query"})),
     Question(
         "consequence",
         WantConsequence,
@@ -113,10 +116,26 @@ QUESTIONS: tuple[Question, ...] = (
         rests_in_play=True,
         forget=lambda scope: scope.forget_float32(),
     ),
-    Question("code", WantCode, _code),
+    Question("code", WantCode, _code, moved_by=frozenset({"layer", "query"})),
     Question("intact", WantIntact, _intact, _about_intact, rests_in_play=True),
 )
 KINDS = frozenset(question.kind for question in QUESTIONS)
+
+
+@dataclass
+class Coming:
+    """A reading that a job will give; set on the engine's thread when it does."""
+
+    reading: Reading | None = None
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """The latest job of a kind, what it is about, and in what state it was asked."""
+
+    number: int
+    coming: Coming
+    state: State
 
 
 class Asides:
@@ -124,7 +143,7 @@ class Asides:
 
     def __init__(self, store: Store, asking: Asking, aside: frozenset[str]) -> None:
         self._store, self._asking, self._aside = store, asking, aside
-        self._asked: dict[str, tuple[int, Reading, About]] = {}  # the latest job, and what for
+        self._asked: dict[str, _Asked] = {}
 
     def want(self, wish: Want) -> None:
         """Somebody looks at an answer, or no longer does."""
@@ -141,6 +160,18 @@ class Asides:
         for question in QUESTIONS:
             self._open(question)
 
+    def open_behind(self, coming: Coming, moved: frozenset[str]) -> None:
+        """Ask about a reading that is on its way because these fields of the selection changed.
+
+        So the engine goes on to the answer that somebody waits for without waiting for the window
+        to draw that reading first. What else is wanted is asked when it is there.
+        """
+        state = self._store.state
+        for question in QUESTIONS:
+            if question.wish in state.wanted and question.moved_by & moved:
+                self._ask(question, coming)
+                return
+
     def _open(self, question: Question) -> None:
         state = self._store.state
         reading, replaced = state.reading, self._aside if question.is_urgent else IDLE
@@ -153,19 +184,32 @@ class Asides:
             return
         if opened is not None and question.is_whole(opened) and opened.answers(reading, *about):
             return
+        self._ask(question, Coming(reading))
+
+    def _ask(self, question: Question, coming: Coming) -> None:
+        state = self._store.state
+
+        def work(scope: "Scope", void: Cancelled) -> object:
+            reading = coming.reading
+            about = None if reading is None else question.about(_with(state, reading), reading)
+            if reading is None or about is None:
+                raise CancelledError("there is nothing to ask about.")
+            return question.ask(scope, reading, about, void)
+
         number = self._asking.ask_aside(
             question.kind,
-            lambda scope, void: question.ask(scope, reading, about, void),
+            work,
             lambda answer: self._show(question, answer),
-            replaced,
+            self._aside if question.is_urgent else IDLE,
         )
-        self._asked[question.kind] = number, reading, about
+        self._asked[question.kind] = _Asked(number, coming, state)
 
     def _is_under_way(self, question: Question, reading: Reading, about: About) -> bool:
         asked = self._asked.get(question.kind)
-        if asked is None or not self._asking.awaits(asked[0]):
+        if asked is None or not self._asking.awaits(asked.number):
             return False
-        return asked[1] is reading and asked[2] == about
+        was_about = question.about(_with(asked.state, reading), reading)
+        return asked.coming.reading is reading and was_about == about
 
     def _show(self, question: Question, answer: Any) -> None:  # noqa: ANN401 - of any kind
         state = self._store.state
@@ -173,3 +217,7 @@ class Asides:
         if about is not None and answer.answers(state.reading, *about):
             self._store.update(**{question.kind: answer})
         self._asking.settle()
+
+
+def _with(state: State, reading: Reading) -> State:
+    return replace(state, reading=reading)

@@ -180,10 +180,19 @@ class Controller(QObject):
     def _point_at(self, selection: Selection) -> None:
         before = self._store.state.selection
         self._store.update(selection=selection)
-        if replace(before, key=None) != replace(selection, key=None):
-            look = Look(selection.layer, selection.head, selection.query)
-            self._ask("look", lambda scope, _void: scope.look(look), _CHECK | {"look"})
-        self._asides.open()
+        if replace(before, key=None) == replace(selection, key=None):
+            self._asides.open()
+            return
+        look, coming = Look(selection.layer, selection.head, selection.query), asides.Coming()
+
+        def work(scope: "Scope", _void: Cancelled) -> Reading:
+            coming.reading = scope.look(look)
+            return coming.reading
+
+        self._ask("look", work, _CHECK | {"look"})
+        names = ("layer", "head", "query")
+        moved = {name for name in names if getattr(before, name) != getattr(selection, name)}
+        self._asides.open_behind(coming, frozenset(moved))
 
     @fulfil.register
     def _(self, wish: wishes.PointAt) -> None:

@@ -41,8 +41,9 @@ from gui.wishes import (
     Step,
     StepBack,
     WantIntact,
+    WantResidual,
 )
-from gui.worker import EngineThread
+from gui.worker import EngineThread, Job
 from tests.engine.gguf_files import N_TOKENS, llama_weights, write_llama
 from tests.engine.hf_files import write_golden
 
@@ -694,6 +695,36 @@ def test_what_is_wished_while_a_model_fails_to_open_holds_with_the_heads_that_we
     desk.wish(OpenModel(tmp_path), SetMask({"mask": "none"}))
     desk.settle(SetMask({"mask": "window"}))
     assert desk.reading.conditions == Conditions(mask="window", window=2, heads_off=heads)
+
+
+def test_what_a_selection_asks_for_does_not_wait_until_its_reading_is_drawn(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The question goes to the engine with the look; its answer is about the reading of the latest.
+
+    A selection that changes nothing of an answer asks nothing.
+    """
+    desk.settle(WantResidual(wanted=True))
+    asked: list[str] = []
+    submit = desk.engine.submit
+
+    def noting(job: Job) -> int:
+        asked.append(job.kind)
+        return submit(job)
+
+    monkeypatch.setattr(desk.engine, "submit", noting)
+    desk.wish(SelectPosition(1))
+    assert asked == ["look", "residual"]
+    desk.settle(SelectPosition(3), SelectPosition(2))
+    assert asked[:6] == ["look", "residual"] * 3
+    assert asked.count("residual") == 3
+    opened = desk.state.residual
+    assert opened is not None
+    assert opened.stream is not None
+    assert opened.stream.position == desk.reading.position == 2
+    asked.clear()
+    desk.settle(SelectHead(1 - desk.state.selection.layer, 2))
+    assert "residual" not in asked
 
 
 def test_a_model_at_the_same_path_that_has_other_heads_has_them_all_on(
