@@ -9,25 +9,25 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from engine.ablation import Intact
-from engine.ablation_pass import EffectSweep, IntactText, intact_at, read_intact
+from engine.answers.ablation import Intact
+from engine.answers.ablation_pass import EffectSweep, IntactText, intact_at, read_intact
+from engine.answers.cell import HeadWeights
+from engine.answers.lens import Lens
+from engine.answers.lens_pass import Enough, LensReader
+from engine.answers.recorded_heads import mix_instead, weight_blocks
+from engine.answers.residual import Attribution, Stream, attribute
+from engine.answers.residual_pass import read_stream
 from engine.attention import attention_weights, query_blocks
 from engine.cancelling import Cancelled, never
-from engine.cell import HeadWeights
 from engine.clock import clock_of
 from engine.conditions import Conditions, OffBy
 from engine.errors import ContextFullError, EngineError
 from engine.growing import Growing
 from engine.kv_cache import KVCache
-from engine.lens import Lens
-from engine.lens_pass import Enough, LensReader
 from engine.logit_rows import ranks
 from engine.model import CAUSAL, Transformer
 from engine.reading import CacheCheck, PassStats, Reason
-from engine.recorded_heads import mix_instead, weight_blocks
 from engine.recorder import PassRecorder, condense, frozen
-from engine.residual import Attribution, Stream, attribute
-from engine.residual_pass import read_stream
 from engine.session import Session
 from engine.thumbnails import ThumbnailMaker, Thumbnails
 from engine.trace import Trace

@@ -7,38 +7,38 @@ and the cursor as they were.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from engine.ablation import Intact
-from engine.ablation_pass import EffectSweep
+from engine.answers.ablation import Intact
+from engine.answers.ablation_pass import EffectSweep
+from engine.answers.cell import CellArithmetic, cell_arithmetic
+from engine.answers.code_lines import EngineCode
+from engine.answers.code_pass import read_code
+from engine.answers.format_pass import compare, float32_model
+from engine.answers.lens import Lens
+from engine.answers.lens_pass import Enough
+from engine.answers.residual import Attribution, Stream
 from engine.cancelling import Cancelled, never
-from engine.cell import CellArithmetic, cell_arithmetic
-from engine.code_lines import EngineCode
-from engine.code_pass import read_code
 from engine.conditions import Conditions, OffBy
+from engine.cost.length_sweep import sweep
+from engine.cost.measurements import BothWays, Lab, OneByOne
+from engine.cost.two_ways import parallel_and_serial, with_and_without
 from engine.document import Document
 from engine.errors import ContextFullError, EngineError
-from engine.eviction import Budget, Eviction
-from engine.eviction_pass import Told, Writing, evict
-from engine.format_pass import compare, float32_model
 from engine.formats import Consequence
-from engine.length_sweep import sweep
-from engine.lens import Lens
-from engine.lens_pass import Enough
 from engine.loading import Loaded
-from engine.measurements import BothWays, Lab, OneByOne
 from engine.model import Transformer
 from engine.reading import CacheCheck, Focus, Look, Reading, Reason
 from engine.readouts import checks, head_roles
-from engine.residual import Attribution, Stream
 from engine.run import Run
 from engine.sampling import Floats, Sampling, Stages, draw, stages
 from engine.session import Session
 from engine.tokenizers import Tokenizer
 from engine.tokenizers.utf8 import to_text
-from engine.two_ways import parallel_and_serial, with_and_without
-from engine.visibility import Visibility
-from engine.visibility_pass import read_visibility
-from engine.windows import Windows, three_masks
-from engine.windows_pass import read_windows
+from engine.windows.eviction import Budget, Eviction
+from engine.windows.eviction_pass import Told, Writing, evict
+from engine.windows.masks import Windows, three_masks
+from engine.windows.masks_pass import read_windows
+from engine.windows.visibility import Visibility
+from engine.windows.visibility_pass import read_visibility
 
 
 class Scope:
@@ -360,7 +360,7 @@ class Scope:
         return read_windows(self._run.model, token_ids, masks, query, cancelled)
 
     def visibility(self, reading: Reading, cancelled: Cancelled = never) -> Visibility | None:
-        """What some of a reading's tokens are predicted from; see `engine.visibility`.
+        """What some of a reading's tokens are predicted from; see `engine.windows.visibility`.
 
         None for an empty text, and for a reading of another model or other conditions.
 
@@ -407,19 +407,19 @@ class Scope:
     def with_and_without(
         self, reading: Reading, n_steps: int, waited_for: Cancelled = never
     ) -> Iterator[BothWays]:
-        """Decode after a reading's text with the cache and without; see `engine.two_ways`."""
+        """Decode after a reading's text with the cache and without; see `engine.cost.two_ways`."""
         ids, how = reading.session.token_ids.tolist(), (reading.sampling, reading.conditions)
         return with_and_without(self._run.model, ids, n_steps, *how, waited_for)
 
     def parallel_and_serial(
         self, reading: Reading, waited_for: Cancelled = never
     ) -> Iterator[OneByOne]:
-        """Read a reading's text at once and token by token; see `engine.two_ways`."""
+        """Read a reading's text at once and token by token; see `engine.cost.two_ways`."""
         ids = reading.session.token_ids.tolist()
         return parallel_and_serial(self._run.model, ids, reading.conditions, waited_for)
 
     def sweep(self, reading: Reading, longest: int, waited_for: Cancelled = never) -> Iterator[Lab]:
-        """Time passes of growing length; see `engine.length_sweep`."""
+        """Time passes of growing length; see `engine.cost.length_sweep`."""
         return sweep(self._run.model, reading.session.token_ids.tolist(), longest, waited_for)
 
     def _is_here(self, reading: Reading) -> bool:

@@ -22,8 +22,8 @@ from PySide6.QtCore import QSettings, QTimer
 from PySide6.QtWidgets import QApplication, QFileDialog
 
 import resources
-from gui import picture
 from gui.command_line import Options
+from gui.export import picture
 from gui.main_window import MainWindow
 from gui.messages import Messages
 from gui.settings import Settings
@@ -31,12 +31,12 @@ from gui.theme import THEMES
 
 if TYPE_CHECKING:
     from gui.controller import Controller
-    from gui.exporting import Exporting
-    from gui.model_doors import ModelDoors
+    from gui.export.exporting import Exporting
+    from gui.library.doors import ModelDoors
     from gui.panels.base import Panel
     from gui.panels.table import PanelRow
     from gui.state import State, Store
-    from gui.training_lab import TrainingLab
+    from gui.training.window import TrainingLab
 
 # A thread that holds the interpreter gives it back after this long; the default of 5 ms makes
 # the window stutter while the engine runs Python code.
@@ -204,7 +204,7 @@ class App:
             actions[command]()
 
     def _show_lab(self) -> None:
-        from gui.training_lab import make_lab  # noqa: PLC0415 - hardly any start needs it
+        from gui.training.window import make_lab  # noqa: PLC0415 - hardly any start needs it
         from gui.view import resolve  # noqa: PLC0415
 
         if self._lab is None:
@@ -216,7 +216,7 @@ class App:
         self._lab.activateWindow()
 
     def _export(self, panel: "Panel | None") -> None:
-        from gui.exporting import Exporting  # noqa: PLC0415
+        from gui.export.exporting import Exporting  # noqa: PLC0415
 
         if self._exporting is None:
             self._exporting = Exporting(self.window, self.messages)
@@ -226,7 +226,7 @@ class App:
     @property
     def doors(self) -> "ModelDoors":
         """All ways to another model; made late, for nothing of it is needed for the first."""
-        from gui.model_doors import ModelDoors  # noqa: PLC0415
+        from gui.library.doors import ModelDoors  # noqa: PLC0415
 
         if self._doors is None:
             self._doors = ModelDoors(

@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 import resources
 from engine.formats import DEVICE_TITLES, FORMAT_SENTENCES, FORMATS
 from gui import wishes
-from gui.head_effects import all_on, layer_heads, switched
 from gui.panels.table import PANELS
 from gui.state import State
 from gui.theme import THEMES
 from gui.wishes import Wish
+from gui.words.head_effects import all_on, layer_heads, switched
 
 PANEL_COMMAND = "panel_"  # what the ids of the commands that go to a panel begin with
 ZOOM_STEPS = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0)

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from engine.comparison import Wanted, WayWanted
+from engine.answers.comparison import Wanted, WayWanted
 from engine.conditions import Conditions, Mask
 from engine.formats import FormatChoice
 from engine.reading import Reading

@@ -12,17 +12,18 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from PySide6.QtCore import QObject, Qt, QTimer, Signal
 
-from engine.ablation import Effects
+from engine.answers.ablation import Effects
 from engine.cancelling import Cancelled
 from engine.conditions import Conditions
 from engine.errors import CancelledError, ConfigError, ContextFullError, EngineError
 from engine.reading import CacheCheck, Look, Reading
 from engine.readouts import ROLE_THRESHOLD, Role
-from gui import asides, comparing, costing, experimenting, windowing, wishes
-from gui.asking import IDLE, Asking
-from gui.costing import Costing
-from gui.measuring import Measuring
+from gui import wishes
 from gui.messages import Messages
+from gui.questions import asides, comparing, costing, experimenting, windowing
+from gui.questions.asking import IDLE, Asking
+from gui.questions.costing import Costing
+from gui.questions.measuring import Measuring
 from gui.state import HeadsOff, Selection, Store
 from gui.worker import EngineThread, Job
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Generic, Literal, TypeVar
 
-from engine.measurements import BothWays, Lab, OneByOne
+from engine.cost.measurements import BothWays, Lab, OneByOne
 from engine.reading import Reading
 
 Experiment = Literal["both ways", "one by one", "sweep"]
@@ -22,7 +22,7 @@ class Measured(Generic[_Found]):
 
 @dataclass(frozen=True)
 class Costs:
-    """Choices first; then what runs and what was found, which only `gui.costing` changes."""
+    """Choices first; then what runs and what was found, which `gui.questions.costing` changes."""
 
     n_steps: int = 32  # to decode both ways
     longest: int = 4096  # tokens of the sweep

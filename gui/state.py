@@ -5,17 +5,17 @@ from typing import Any, Generic, Literal, TypeVar
 
 from PySide6.QtCore import QObject, Signal
 
-from engine.ablation import MEASURES, Effects, Intact, Measure
-from engine.cell import CellArithmetic
-from engine.code_lines import EngineCode
-from engine.comparison import Comparison, Wanted
+from engine.answers.ablation import MEASURES, Effects, Intact, Measure
+from engine.answers.cell import CellArithmetic
+from engine.answers.code_lines import EngineCode
+from engine.answers.comparison import Comparison, Wanted
+from engine.answers.lens import Lens
+from engine.answers.residual import Attribution, Stream, next_token, top_token
 from engine.conditions import Conditions, OffBy
-from engine.experiments import Change, LeakTrials, SchemeReadings
+from engine.experiments.records import Change, LeakTrials, SchemeReadings
 from engine.formats import Consequence, FormatChoice
-from engine.lens import Lens
 from engine.reading import CacheCheck, Reading
 from engine.readouts import ROLES, Role
-from engine.residual import Attribution, Stream, next_token, top_token
 from engine.sampling import Sampling
 from gui.compare_choice import CompareChoice
 from gui.costs import Costs

@@ -11,11 +11,14 @@ from math import isnan
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.ablation import MEASURES
+from engine.answers.ablation import MEASURES
 from engine.document import Document
 from engine.reading import Focus, Reading
 from engine.readouts import HeadRoles, Role
-from gui.head_effects import (
+from gui.state import State
+from gui.theme import Theme
+from gui.widgets.token_text import display, speak
+from gui.words.head_effects import (
     HeadAt,
     Shades,
     effect_captions,
@@ -24,9 +27,6 @@ from gui.head_effects import (
     shades_of,
     true_effects,
 )
-from gui.state import State
-from gui.theme import Theme
-from gui.widgets.token_text import display, speak
 
 
 @dataclass(frozen=True)

@@ -4,12 +4,12 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias, get_args
 
 from engine.conditions import Conditions
-from engine.eviction import Budget, Eviction, Policy
-from engine.fixed_window_loss import FixedWindowLoss
 from engine.reading import Reading
 from engine.sampling import Sampling
-from engine.visibility import NUMBERS, Visibility
-from engine.windows import Windows, three_masks
+from engine.windows.eviction import Budget, Eviction, Policy
+from engine.windows.fixed_window_loss import FixedWindowLoss
+from engine.windows.masks import Windows, three_masks
+from engine.windows.visibility import NUMBERS, Visibility
 
 Page: TypeAlias = Literal["windows", "visible", "prepared", "eviction"]
 PAGES: tuple[Page, ...] = get_args(Page)

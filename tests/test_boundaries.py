@@ -10,8 +10,8 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 TORCH_FREE = [
-    "engine.alignment",
-    "engine.comparison",
+    "engine.answers.alignment",
+    "engine.answers.comparison",
     "engine.conditions",
     "engine.config",
     "engine.document",
@@ -25,10 +25,10 @@ TORCH_FREE = [
     "engine.tokenizers.characters",
     "engine.tokenizers.utf8",
     "engine.trace",
-    "engine.training_check",
-    "engine.training_lines",
-    "engine.training_plan",
-    "engine.training_record",
+    "engine.training.check",
+    "engine.training.lines",
+    "engine.training.plan",
+    "engine.training.record",
 ]
 
 

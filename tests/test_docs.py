@@ -21,7 +21,23 @@ PAGES = [
     *sorted((ROOT / "docs").glob("*.md")),
     *sorted((ROOT / "resources").rglob("*.md")),
 ]
-LISTED_WHOLE = ("engine", "engine/checkpoints", "engine/tokenizers", "gui", "gui/panels")
+LISTED_WHOLE = (
+    "engine",
+    "engine/answers",
+    "engine/checkpoints",
+    "engine/cost",
+    "engine/experiments",
+    "engine/tokenizers",
+    "engine/training",
+    "engine/windows",
+    "gui",
+    "gui/export",
+    "gui/library",
+    "gui/panels",
+    "gui/questions",
+    "gui/training",
+    "gui/words",
+)
 FOLDERS = ("docs", "engine", "gui", "resources", "tests")
 MOST_BYTES = 400_000  # of a picture
 

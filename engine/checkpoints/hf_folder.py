@@ -11,9 +11,9 @@ from typing import Any
 import safetensors
 from torch import Tensor
 
+from engine.checkpoints.lfs_pointer import NOT_FETCHED, is_lfs_pointer
 from engine.checkpoints.raw import RawCheckpoint
 from engine.errors import CheckpointError, TokenizerError
-from engine.lfs_pointer import NOT_FETCHED, is_lfs_pointer
 from engine.tokenizers.hugging_face import read_vocabulary
 
 CONFIG_FILE = "config.json"

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from engine.checkpoints.gguf_parts import one_of_each
 from engine.checkpoints.hf_folder import CONFIG_FILE
+from engine.checkpoints.lfs_pointer import NOT_FETCHED, is_lfs_pointer
 from engine.checkpoints.nanogpt import CHECKPOINT_FILE
 from engine.errors import CheckpointError
-from engine.lfs_pointer import NOT_FETCHED, is_lfs_pointer
 
 _GGUF = ".gguf"
 _OF_A_FOLDER = (".safetensors", ".json")

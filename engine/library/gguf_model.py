@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from engine.checkpoints.gguf_header import MAGIC, Header, TensorPlace, read_header
 from engine.checkpoints.gguf_parts import joined, part_paths
 from engine.checkpoints.gguf_settings import ROPE_FACTORS, family_of, settings_of
+from engine.checkpoints.lfs_pointer import NOT_FETCHED, is_lfs_pointer
 from engine.errors import CheckpointError, TokenizerError
-from engine.lfs_pointer import NOT_FETCHED, is_lfs_pointer
 from engine.library import families
 from engine.library.files import size_of, unreadable
 from engine.library.found import Description

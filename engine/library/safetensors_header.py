@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from engine.checkpoints.lfs_pointer import NOT_FETCHED, is_lfs_pointer
 from engine.errors import CheckpointError
-from engine.lfs_pointer import NOT_FETCHED, is_lfs_pointer
 from engine.library.families import called
 from engine.library.files import parse_json, size_of, unreadable
 

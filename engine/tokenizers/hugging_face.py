@@ -19,8 +19,8 @@ from typing import Any
 
 import tokenizers
 
+from engine.checkpoints.lfs_pointer import NOT_FETCHED, is_lfs_pointer
 from engine.errors import TokenizerError
-from engine.lfs_pointer import NOT_FETCHED, is_lfs_pointer
 from engine.tokenizers.byte_bpe import _BYTE_OF_SYMBOL
 from engine.tokenizers.gguf_vocabulary import _bytes_of, _unspellable
 from engine.tokenizers.merged import MergedVocabulary

@@ -17,9 +17,9 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QMenu, QWidget
 
 from engine.reading import Reading
-from gui.numbers import Table
+from gui.export.numbers import Table
+from gui.export.stamp import Fact
 from gui.panels.table import ROWS
-from gui.stamp import Fact
 from gui.theme import Theme
 from gui.view import View
 from gui.wishes import Want, Wish

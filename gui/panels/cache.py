@@ -9,12 +9,10 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QLabel, QVBoxLayout
 
 from engine.reading import PassStats, Reading
-from gui.cache_figures import CacheFigures, PassColumns, thrown_away
-from gui.chart_axes import from_zero
-from gui.numbers import Table
+from gui.export.numbers import Table
+from gui.export.tables import pass_tables
 from gui.panels.absence import absence
 from gui.panels.base import Figure, Panel
-from gui.tables import pass_tables
 from gui.theme import LIGHT, Theme
 from gui.view import View
 from gui.widgets.arithmetic_stages import exact
@@ -24,6 +22,8 @@ from gui.widgets.curves import Axis, CurveChart, Floats, Points, Series
 from gui.widgets.fitting_label import FittingLabel, font_of, tint
 from gui.widgets.verdict import GLYPHS, Verdict, verdict_colour, verdict_of
 from gui.wishes import SetCache
+from gui.words.cache_figures import CacheFigures, PassColumns, thrown_away
+from gui.words.chart_axes import from_zero
 
 N_SHOWN = 200  # passes, those to come included; older ones stay in the sums
 _AHEAD = 20  # the axis of passes moves on by so many

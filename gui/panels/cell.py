@@ -6,15 +6,13 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication, QKeySequence, QShortcut
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout
 
-from engine.cell import CellArithmetic
+from engine.answers.cell import CellArithmetic
 from engine.reading import Reading
-from gui.cell_places import CellPlace
-from gui.cell_stages import addresses, stages_of
-from gui.numbers import Table
+from gui.export.numbers import Table
+from gui.export.tables import cell_tables
 from gui.panels.absence import absence
 from gui.panels.base import AskingPanel, Figure
 from gui.state import OpenedCell
-from gui.tables import cell_tables
 from gui.theme import Theme
 from gui.view import View
 from gui.widgets.arithmetic_stages import exact
@@ -23,6 +21,8 @@ from gui.widgets.check_line import CheckLine
 from gui.widgets.fitting_label import FittingLabel, font_of
 from gui.widgets.verdict import verdict_of
 from gui.wishes import WantCell
+from gui.words.cell_places import CellPlace
+from gui.words.cell_stages import addresses, stages_of
 
 WAITING = "The arithmetic is being worked out."
 _TOLD_LINES = 2

@@ -9,10 +9,10 @@ from PySide6.QtWidgets import QGridLayout, QLabel
 
 from engine.reading import CacheCheck, Reading
 from engine.readouts import Checks
-from gui.numbers import Table
+from gui.export.numbers import Table
+from gui.export.tables import check_tables
 from gui.panels.absence import absence
 from gui.panels.base import Figure, Panel
-from gui.tables import check_tables
 from gui.theme import Theme
 from gui.view import View
 from gui.widgets.arithmetic_stages import exact

@@ -6,15 +6,13 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication, QKeySequence, QShortcut
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout
 
-from engine.code_lines import EngineCode, Fused
+from engine.answers.code_lines import EngineCode, Fused
 from engine.reading import Reading
-from gui.cell_places import CellPlace
-from gui.code_parts import code_text, heading, parts_of
-from gui.numbers import Table
+from gui.export.numbers import Table
+from gui.export.tables import code_tables
 from gui.panels.absence import absence
 from gui.panels.base import AskingPanel, Figure, Lead
 from gui.state import OpenedCode
-from gui.tables import code_tables
 from gui.theme import Theme
 from gui.view import View
 from gui.widgets.check_line import CheckLine
@@ -24,6 +22,8 @@ from gui.widgets.fitting_label import FittingLabel, font_of
 from gui.widgets.scales import exact
 from gui.widgets.verdict import verdict_of
 from gui.wishes import WantCode
+from gui.words.cell_places import CellPlace
+from gui.words.code_parts import code_text, heading, parts_of
 
 WAITING = "The lines are being read and run."
 

@@ -13,10 +13,25 @@ from PySide6.QtWidgets import (
 )
 
 import resources
-from engine.alignment import ABSENT
-from engine.comparison import Comparison
+from engine.answers.alignment import ABSENT
+from engine.answers.comparison import Comparison
 from engine.reading import Reading
-from gui.compare_words import (
+from gui.export.numbers import Table
+from gui.export.stamp import Fact, conditions_said
+from gui.export.tables import comparison_tables
+from gui.panels.absence import absence
+from gui.panels.base import AskingPanel, Figure
+from gui.theme import Theme
+from gui.view import View
+from gui.widgets.candidate_pairs import CandidatePairs
+from gui.widgets.compare_fields import CompareFields
+from gui.widgets.even_row import EvenRow
+from gui.widgets.fitting_label import FittingLabel
+from gui.widgets.head_view import Cell
+from gui.widgets.legend_line import LegendLine
+from gui.widgets.pair_matrix import DifferenceMatrix, PairMatrix
+from gui.wishes import Compare, EditText, PointAt, SelectPosition, WantComparison
+from gui.words.compare import (
     OPENING,
     cell_numbers,
     cell_words,
@@ -30,21 +45,6 @@ from gui.compare_words import (
     waiting,
     way_sentence,
 )
-from gui.numbers import Table
-from gui.panels.absence import absence
-from gui.panels.base import AskingPanel, Figure
-from gui.stamp import Fact, conditions_said
-from gui.tables import comparison_tables
-from gui.theme import Theme
-from gui.view import View
-from gui.widgets.candidate_pairs import CandidatePairs
-from gui.widgets.compare_fields import CompareFields
-from gui.widgets.even_row import EvenRow
-from gui.widgets.fitting_label import FittingLabel
-from gui.widgets.head_view import Cell
-from gui.widgets.legend_line import LegendLine
-from gui.widgets.pair_matrix import DifferenceMatrix, PairMatrix
-from gui.wishes import Compare, EditText, PointAt, SelectPosition, WantComparison
 
 _ROWS = 6  # of candidates that must fit below the matrices
 _LEAST_SQUARES = 15  # ems of height below which the matrices want all the room

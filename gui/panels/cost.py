@@ -7,15 +7,29 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QWidget
 
 from engine.config import LARGEST
-from engine.cost import ATTENTION, crossing, pass_cost, total
+from engine.cost.formulas import ATTENTION, crossing, pass_cost, total
+from engine.cost.measurements import Fit, Lab, Machine, Worked, fits_at_both_ends, ladder
+from engine.cost.room import check_room
 from engine.errors import EngineError
-from engine.measurements import Fit, Lab, Machine, Worked, fits_at_both_ends, ladder
 from engine.reading import Reading
-from engine.room import check_room
-from gui.chart_axes import logs, powers_of_ten, powers_of_two
-from gui.cost_tables import lab_tables
 from gui.costs import Costs
-from gui.lab_words import (
+from gui.export.cost_tables import lab_tables
+from gui.export.numbers import Table
+from gui.panels.absence import absence
+from gui.panels.base import Figure, Panel
+from gui.theme import Theme
+from gui.view import View
+from gui.widgets.column_page import ColumnPage
+from gui.widgets.curves import CurveChart, Floats, Points, Series
+from gui.widgets.figure_table import FigureTable
+from gui.widgets.fitting_label import FittingLabel, font_of, tint
+from gui.widgets.number_field import Number, NumberField, NumberKind
+from gui.widgets.run_button import RunButton
+from gui.widgets.user_slider import UserSlider
+from gui.widgets.wrapping_label import WrappingLabel
+from gui.wishes import MeasureCost, SetCosts, StopMeasuringCost
+from gui.words.chart_axes import logs, powers_of_ten, powers_of_two
+from gui.words.cost_lab import (
     HEADINGS,
     Digits,
     crossing_words,
@@ -27,21 +41,7 @@ from gui.lab_words import (
     roof_words,
     time_growth,
 )
-from gui.numbers import Table
-from gui.panels.absence import absence
-from gui.panels.base import Figure, Panel
-from gui.theme import Theme
-from gui.two_ways_words import digits_said
-from gui.view import View
-from gui.widgets.column_page import ColumnPage
-from gui.widgets.curves import CurveChart, Floats, Points, Series
-from gui.widgets.figure_table import FigureTable
-from gui.widgets.fitting_label import FittingLabel, font_of, tint
-from gui.widgets.number_field import Number, NumberField, NumberKind
-from gui.widgets.run_button import RunButton
-from gui.widgets.user_slider import UserSlider
-from gui.widgets.wrapping_label import WrappingLabel
-from gui.wishes import MeasureCost, SetCosts, StopMeasuringCost
+from gui.words.two_ways import digits_said
 
 SHORTEST = 128
 SWEEP = (

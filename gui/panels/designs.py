@@ -7,15 +7,12 @@ import numpy as np
 from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QPushButton, QWidget
 
 import resources
-from engine.cache_cost import CACHE_FORMATS, CacheDesign, designs
+from engine.cost.cache import CACHE_FORMATS, CacheDesign, designs
 from engine.reading import Reading
-from gui.cache_figures import CacheFigures
-from gui.chart_axes import from_zero, up_to
-from gui.cost_tables import LENGTHS, design_of, design_tables, rows_said
-from gui.numbers import Table
+from gui.export.cost_tables import LENGTHS, design_of, design_tables, rows_said
+from gui.export.numbers import Table
 from gui.panels.absence import absence
 from gui.panels.base import Figure, Panel
-from gui.quantities import bytes_said
 from gui.state import State
 from gui.theme import Theme
 from gui.view import View
@@ -25,6 +22,9 @@ from gui.widgets.figure_table import FigureTable, Row
 from gui.widgets.fitting_label import font_of
 from gui.widgets.wrapping_label import WrappingLabel
 from gui.wishes import SetCosts
+from gui.words.cache_figures import CacheFigures
+from gui.words.chart_axes import from_zero, up_to
+from gui.words.quantities import bytes_said
 
 LOOKS = (
     Series("this model", "text", "line"),

@@ -6,9 +6,9 @@ from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QVBoxLayout, QWidg
 
 from engine.config import ModelConfig
 from engine.errors import ConfigError
-from engine.eviction import POLICIES, Budget, Continuation, Eviction, Policy
 from engine.sampling import Sampling
-from engine.windows import bytes_per_row
+from engine.windows.eviction import POLICIES, Budget, Continuation, Eviction, Policy
+from engine.windows.masks import bytes_per_row
 from gui.panels.absence import absence
 from gui.theme import Theme
 from gui.view import View
@@ -18,9 +18,9 @@ from gui.widgets.size_control import SizeControl
 from gui.widgets.strip_table import StripTable
 from gui.widgets.token_text import display
 from gui.widgets.wrapping_label import WrappingLabel
-from gui.window_strips import budget_said, continuation_said, eviction_strips, step_said
 from gui.windows_state import Answer, asked_by
 from gui.wishes import ChooseWindows, SelectPosition
+from gui.words.window_strips import budget_said, continuation_said, eviction_strips, step_said
 
 WAITING = "The text is being read under the budget."
 WRITING = "The continuations are being written."

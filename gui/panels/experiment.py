@@ -5,10 +5,10 @@ from typing import ClassVar, Generic
 
 from PySide6.QtWidgets import QWidget
 
-from gui.numbers import Table
+from gui.export.numbers import Table
+from gui.export.stamp import Fact
 from gui.panels.absence import absence
 from gui.panels.base import AskingPanel
-from gui.stamp import Fact
 from gui.state import Experiment, OpenedExperiment, State
 from gui.theme import Theme
 from gui.view import View

@@ -8,11 +8,11 @@ from PySide6.QtWidgets import QFrame, QScrollArea, QVBoxLayout, QWidget
 
 from engine.formats import DEVICE_TITLES, FORMAT_SENTENCES, Consequence
 from engine.reading import Reading
-from gui.numbers import Table
+from gui.export.numbers import Table
+from gui.export.tables import format_tables
 from gui.panels.absence import absence
 from gui.panels.base import AskingPanel, Figure
 from gui.state import OpenedConsequence
-from gui.tables import format_tables
 from gui.theme import Theme
 from gui.view import View
 from gui.widgets.arithmetic_stages import exact

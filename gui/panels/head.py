@@ -16,12 +16,11 @@ from PySide6.QtWidgets import (
 )
 
 from engine.readouts import CARRIED, n_carrying
-from gui.head_effects import switched
-from gui.numbers import Table
+from gui.export.numbers import Table
+from gui.export.tables import head_tables
 from gui.panels.absence import absence
 from gui.panels.base import Figure, Lead, Panel
 from gui.state import Scale
-from gui.tables import head_tables
 from gui.theme import Theme
 from gui.view import View
 from gui.widgets.arc_view import ArcView
@@ -30,6 +29,7 @@ from gui.widgets.head_view import HeadView
 from gui.widgets.matrix_view import MatrixView
 from gui.widgets.scales import exact
 from gui.wishes import PointAt, SelectPosition, SetDisplay, Wish
+from gui.words.head_effects import switched
 
 _SCALES: tuple[tuple[Scale, str], ...] = (
     ("linear", "0 to 1"),

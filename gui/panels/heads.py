@@ -7,24 +7,15 @@ from numpy.typing import NDArray
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QSlider, QVBoxLayout
 
-from engine.ablation import MEASURE_FORMULAS, MEASURES
+from engine.answers.ablation import MEASURE_FORMULAS, MEASURES
 from engine.reading import Reading
 from engine.readouts import ROLE_FORMULAS, ROLES, Role
 from engine.thumbnails import visible_bins
-from gui.head_effects import (
-    EFFECT_TITLES,
-    all_on,
-    layer_heads,
-    nats_on_tile,
-    off_caption,
-    switched,
-    true_effects,
-)
-from gui.numbers import Table
+from gui.export.numbers import Table
+from gui.export.tables import heads_tables
 from gui.panels.absence import absence
 from gui.panels.base import Figure, Panel
 from gui.state import Order
-from gui.tables import heads_tables
 from gui.theme import lookup_table
 from gui.view import View
 from gui.widgets.fitting_label import FittingLabel, plain_tip
@@ -33,6 +24,15 @@ from gui.widgets.head_tiles import Tiles
 from gui.widgets.pixels import packed
 from gui.widgets.scales import exact, sentence, tone_table
 from gui.wishes import SelectHead, SetDisplay, Wish
+from gui.words.head_effects import (
+    EFFECT_TITLES,
+    all_on,
+    layer_heads,
+    nats_on_tile,
+    off_caption,
+    switched,
+    true_effects,
+)
 
 _NATURAL = "layer by layer"
 _ORDERS: tuple[Order | None, ...] = (None, *ROLES, *MEASURES)

@@ -12,15 +12,14 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from engine.ablation import MEASURE_FORMULAS, MEASURES, Measure
+from engine.answers.ablation import MEASURE_FORMULAS, MEASURES, Measure
 from engine.conditions import OffBy
 from engine.reading import Reading
-from gui.head_effects import OFF_BY_TITLES, all_on, heads_said, nats
-from gui.numbers import Table
+from gui.export.numbers import Table
+from gui.export.tables import effect_tables, intact_tables, switched_table
 from gui.panels.absence import absence
 from gui.panels.base import AskingPanel, Figure
 from gui.state import OpenedEffects, OpenedIntact, Shade
-from gui.tables import effect_tables, intact_tables, switched_table
 from gui.theme import Theme
 from gui.view import View, measuring_sentence
 from gui.widgets.candidate_text import token_label
@@ -37,7 +36,8 @@ from gui.wishes import (
     WantIntact,
     Wish,
 )
-from gui.with_and_without import WithAndWithout
+from gui.words.head_effects import OFF_BY_TITLES, all_on, heads_said, nats
+from gui.words.with_and_without import WithAndWithout
 
 HINT = (
     "All heads are on. Switch one off with Ctrl+H, its whole layer with Ctrl+Shift+H, or by a "

@@ -6,13 +6,13 @@ import numpy as np
 from PySide6.QtWidgets import QGridLayout, QVBoxLayout, QWidget
 
 from engine.conditions import Mask
-from engine.experiments import MASKS, LeakTrials
-from gui.experimenting import LEAK_MODELS
-from gui.numbers import Table
+from engine.experiments.records import MASKS, LeakTrials
+from gui.export.numbers import Table
+from gui.export.tables import leak_tables
 from gui.panels.base import Figure
 from gui.panels.experiment import ExperimentPanel
+from gui.questions.experimenting import LEAK_MODELS
 from gui.state import OpenedExperiment, State
-from gui.tables import leak_tables
 from gui.theme import Theme
 from gui.widgets.fitting_label import FittingLabel
 from gui.widgets.lettering import quoted

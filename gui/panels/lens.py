@@ -4,12 +4,12 @@ from typing import ClassVar
 
 from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QPushButton, QVBoxLayout
 
-from engine.lens import Lens
+from engine.answers.lens import Lens
 from engine.reading import Reading
-from gui.numbers import Table
+from gui.export.numbers import Table
+from gui.export.tables import lens_tables
 from gui.panels.absence import absence
 from gui.panels.base import AskingPanel, Figure
-from gui.tables import lens_tables
 from gui.theme import Theme
 from gui.view import View
 from gui.widgets.arithmetic_stages import exact

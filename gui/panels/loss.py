@@ -7,11 +7,11 @@ from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QPushButton, QVBoxLayou
 
 from engine.loss import LossSummary, bits, probabilities, worst_first
 from engine.reading import Reading
-from gui.numbers import Table
+from gui.export.numbers import Table
+from gui.export.tables import loss_tables
 from gui.panels.absence import absence
 from gui.panels.base import Figure, Panel
 from gui.panels.cache import counted
-from gui.tables import loss_tables
 from gui.theme import Theme
 from gui.view import View
 from gui.widgets.arithmetic_stages import exact

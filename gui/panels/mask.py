@@ -18,12 +18,12 @@ from PySide6.QtWidgets import (
 from engine.conditions import Conditions
 from engine.errors import ConfigError
 from engine.reading import Reading
+from gui.export.numbers import Table
+from gui.export.tables import mask_tables
 from gui.mask_memory import MaskMemory, TopCandidate, causal, mean_loss, top_candidate
-from gui.numbers import Table
 from gui.panels.absence import absence
 from gui.panels.base import Figure, Panel
 from gui.state import MaskChoice
-from gui.tables import mask_tables
 from gui.theme import Theme
 from gui.view import View
 from gui.widgets.arithmetic_stages import exact

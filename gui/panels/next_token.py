@@ -7,10 +7,10 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QPushButton, QVBoxLayout
 
 from engine.reading import Reading
-from gui.numbers import Table
+from gui.export.numbers import Table
+from gui.export.tables import candidate_tables
 from gui.panels.absence import absence
 from gui.panels.base import Figure, Panel
-from gui.tables import candidate_tables
 from gui.theme import Theme
 from gui.view import View
 from gui.widgets.arithmetic_stages import exact

@@ -5,9 +5,8 @@ from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
 from engine.conditions import Conditions
 from engine.errors import ConfigError
-from engine.windows import three_masks
+from engine.windows.masks import three_masks
 from gui.panels.absence import absence
-from gui.prepared import SENTENCE, WORDS
 from gui.theme import Theme
 from gui.view import View
 from gui.widgets.fitting_label import FittingLabel, font_of
@@ -15,9 +14,10 @@ from gui.widgets.number_field import Number
 from gui.widgets.size_control import SizeControl
 from gui.widgets.strip_table import StripTable
 from gui.widgets.token_text import display
-from gui.window_strips import live_strips, prepared_strips
 from gui.windows_state import asked_by
 from gui.wishes import ChooseWindows, EditText
+from gui.words.prepared import SENTENCE, WORDS
+from gui.words.window_strips import live_strips, prepared_strips
 
 PREPARED = "Prepared, not computed: weights written by hand for the last word, 'to'"
 WAITING = "The sentence is being read under three masks."

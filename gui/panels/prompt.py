@@ -7,10 +7,10 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QSplitter, QVBoxLayout
 
-from gui.numbers import Table
+from gui.export.numbers import Table
+from gui.export.tables import prompt_tables
 from gui.panels.base import Figure, Panel
 from gui.panels.loss import token_figures
-from gui.tables import prompt_tables
 from gui.theme import lookup_table
 from gui.view import View
 from gui.widgets.prompt_edit import PromptEdit, TokenState

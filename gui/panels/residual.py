@@ -6,14 +6,14 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication, QKeySequence, QResizeEvent, QShortcut
 from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QPushButton, QVBoxLayout
 
+from engine.answers.residual import Stream, next_token
 from engine.reading import Reading
-from engine.residual import Stream, next_token
 from engine.sampling import Stages
-from gui.numbers import Table
+from gui.export.numbers import Table
+from gui.export.tables import residual_tables
 from gui.panels.absence import absence
 from gui.panels.base import AskingPanel, Figure
 from gui.state import Followed, OpenedResidual
-from gui.tables import residual_tables
 from gui.theme import Theme
 from gui.view import View
 from gui.widgets.arithmetic_stages import exact

@@ -17,14 +17,14 @@ from PySide6.QtWidgets import (
 
 import resources
 from engine.errors import ConfigError
-from engine.experiments import Change, SchemeReading, SchemeReadings
-from gui.experimenting import SCHEME_MODELS
-from gui.numbers import Table
+from engine.experiments.records import Change, SchemeReading, SchemeReadings
+from gui.export.numbers import Table
+from gui.export.stamp import Fact
+from gui.export.tables import scheme_tables
 from gui.panels.base import Figure
 from gui.panels.experiment import ExperimentPanel
-from gui.stamp import Fact
+from gui.questions.experimenting import SCHEME_MODELS
 from gui.state import ExperimentChoice, OpenedExperiment, State
-from gui.tables import scheme_tables
 from gui.theme import LIGHT, Theme
 from gui.view import View
 from gui.widgets.fitting_label import FittingLabel, font_of

@@ -8,10 +8,10 @@ from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout
 
 from engine.reading import Reading
 from engine.sampling import Sampling
-from gui.numbers import Table
+from gui.export.numbers import Table
+from gui.export.tables import time_tables
 from gui.panels.absence import absence
 from gui.panels.base import Panel
-from gui.tables import time_tables
 from gui.theme import Theme
 from gui.view import View
 from gui.widgets.fitting_label import FittingLabel, font_of, plain_tip

@@ -6,27 +6,15 @@ import numpy as np
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QHBoxLayout, QLabel
 
+from engine.cost.measurements import TOLERANCE, BothWays, OneByOne
 from engine.errors import EngineError
-from engine.measurements import TOLERANCE, BothWays, OneByOne
 from engine.reading import Reading
-from gui.chart_axes import from_zero
-from gui.cost_tables import two_ways_tables
 from gui.costs import Costs, Experiment
-from gui.numbers import Table
+from gui.export.cost_tables import two_ways_tables
+from gui.export.numbers import Table
 from gui.panels.absence import absence
 from gui.panels.base import Figure, Panel
 from gui.theme import Theme
-from gui.two_ways_words import (
-    agreement,
-    both_said,
-    digits_said,
-    equality,
-    one_said,
-    step_digits,
-    token_digits,
-    totals,
-    turns,
-)
 from gui.view import View
 from gui.widgets.axis_ticks import Tick, linear_ticks
 from gui.widgets.column_page import ColumnPage
@@ -38,6 +26,18 @@ from gui.widgets.run_button import RunButton
 from gui.widgets.verdict import GLYPHS, verdict_of
 from gui.widgets.wrapping_label import WrappingLabel
 from gui.wishes import MeasureCost, SetCosts, StopMeasuringCost
+from gui.words.chart_axes import from_zero
+from gui.words.two_ways import (
+    agreement,
+    both_said,
+    digits_said,
+    equality,
+    one_said,
+    step_digits,
+    token_digits,
+    totals,
+    turns,
+)
 
 _WITH, _WITHOUT = Series("with", "text", "line"), Series("without", "text_dim", "dashes")
 MOST_STEPS = 4096

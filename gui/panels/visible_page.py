@@ -7,7 +7,12 @@ from gui.panels.absence import absence
 from gui.panels.base import Lead
 from gui.theme import Theme
 from gui.view import View
-from gui.visible_words import (
+from gui.widgets.fitting_label import FittingLabel, font_of
+from gui.widgets.strip_table import StripTable
+from gui.widgets.token_text import display
+from gui.windows_state import STATES, Answer, asked_by
+from gui.wishes import ChooseWindows, SelectPosition
+from gui.words.visible import (
     all_alone_said,
     alone_said,
     guess_said,
@@ -17,11 +22,6 @@ from gui.visible_words import (
     training_said,
     training_strips,
 )
-from gui.widgets.fitting_label import FittingLabel, font_of
-from gui.widgets.strip_table import StripTable
-from gui.widgets.token_text import display
-from gui.windows_state import STATES, Answer, asked_by
-from gui.wishes import ChooseWindows, SelectPosition
 
 WAITING = "Some tokens are being predicted from what stands before them alone."
 ONE_BY_ONE = Lead("Read the whole text one token at a time, and compare all rows", "two_ways")

@@ -6,8 +6,14 @@ import numpy as np
 from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QPushButton, QStackedWidget, QVBoxLayout
 
 from engine.reading import Reading
-from engine.visibility import Visibility
-from gui.numbers import Table
+from engine.windows.visibility import Visibility
+from gui.export.numbers import Table
+from gui.export.window_tables import (
+    eviction_tables,
+    prepared_tables,
+    visible_tables,
+    windows_tables,
+)
 from gui.panels.base import AskingPanel, Figure, Lead
 from gui.panels.eviction_page import EvictionPage
 from gui.panels.prepared_page import PreparedPage
@@ -18,7 +24,6 @@ from gui.view import View
 from gui.widgets.arithmetic_stages import exact
 from gui.widgets.fitting_label import font_of
 from gui.widgets.strip_table import StripTable
-from gui.window_tables import eviction_tables, prepared_tables, visible_tables, windows_tables
 from gui.windows_state import PAGES, STATES, Page
 from gui.wishes import ChooseWindows, WantWindows
 

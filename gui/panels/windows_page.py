@@ -5,7 +5,7 @@ from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from engine.conditions import Conditions
 from engine.errors import ConfigError
-from engine.windows import antecedent, three_masks
+from engine.windows.masks import antecedent, three_masks
 from gui.panels.absence import absence
 from gui.theme import Theme
 from gui.view import View
@@ -15,15 +15,15 @@ from gui.widgets.size_control import SizeControl
 from gui.widgets.strip_table import StripTable
 from gui.widgets.token_text import display
 from gui.widgets.wrapping_label import WrappingLabel
-from gui.window_strips import (
+from gui.windows_state import Answer, asked_by
+from gui.wishes import ChooseWindows, SelectPosition
+from gui.words.window_strips import (
     antecedent_said,
     fixed_window_said,
     fixed_window_strip,
     mask_strips,
     reach_said,
 )
-from gui.windows_state import Answer, asked_by
-from gui.wishes import ChooseWindows, SelectPosition
 
 WAITING = "The text is being read under three masks."
 

@@ -6,7 +6,7 @@ import numpy as np
 from PySide6.QtCore import QPointF, QRectF, QSize
 from PySide6.QtGui import QColor, QMouseEvent, QPainter, QResizeEvent
 
-from engine.comparison import NextTokens
+from engine.answers.comparison import NextTokens
 from gui.theme import Theme, lookup_table
 from gui.widgets.candidate_columns import Span
 from gui.widgets.candidate_text import percent

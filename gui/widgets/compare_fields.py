@@ -15,12 +15,12 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from engine.comparison import WayWanted
+from engine.answers.comparison import WayWanted
 from engine.conditions import Conditions, Mask
 from engine.document import Document
 from engine.errors import ConfigError
-from gui.ask_for_model import ask_for_file, ask_for_folder
 from gui.compare_choice import CompareChoice, Difference
+from gui.library.dialogs import ask_for_file, ask_for_folder
 from gui.theme import Theme
 from gui.widgets.fitting_label import FittingLabel
 from gui.widgets.number_field import Number, NumberField, NumberKind

@@ -7,10 +7,10 @@ from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtGui import QColor, QPainter
 
-from gui.head_effects import nats
 from gui.widgets.candidate_columns import Span
 from gui.widgets.lettering import RIGHT
 from gui.widgets.row_list import Cell, RowList
+from gui.words.head_effects import nats
 
 _LEAST_BAR = 4.0  # ems
 

@@ -20,7 +20,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QWidget
 
-from engine.lens import Lens
+from engine.answers.lens import Lens
 from gui.theme import LIGHT, Theme
 from gui.widgets.lens_text import LensTable
 from gui.widgets.lettering import CENTRE, LEFT, RIGHT, Lettering, every

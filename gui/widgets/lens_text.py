@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from engine.lens import Lens
+from engine.answers.lens import Lens
 from gui.widgets.candidate_text import percent, token_label
 from gui.widgets.lettering import quoted
 from gui.widgets.token_text import speak

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QWidget
 
-from engine.experiments import SchemeReading, SchemeReadings
+from engine.experiments.records import SchemeReading, SchemeReadings
 from gui.theme import Theme
 from gui.widgets.axis_ticks import linear_ticks
 from gui.widgets.curves import Axis, CurveChart, Points, Series

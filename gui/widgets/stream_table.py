@@ -12,8 +12,8 @@ from typing import Literal
 
 import numpy as np
 
+from engine.answers.residual import Added, Attribution, Stream
 from engine.config import ModelConfig
-from engine.residual import Added, Attribution, Stream
 from gui.widgets.arithmetic_stages import exact
 
 Kind = Literal[

@@ -7,7 +7,7 @@ from PySide6.QtCore import QRectF, QSize, Qt
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QFrame, QPlainTextEdit, QVBoxLayout, QWidget
 
-from engine.experiments import Trial
+from engine.experiments.records import Trial
 from gui.theme import Theme
 from gui.widgets.fitting_label import FittingLabel, font_of
 from gui.widgets.head_view import Cell

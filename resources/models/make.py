@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from engine.small_models import SmallModels
-from engine.training import main as train
-from engine.training_record import (
+from engine.experiments.small_models import SmallModels
+from engine.training.command import main as train
+from engine.training.record import (
     RECORD_FILE,
     STATE_FILE,
     WATCHED_ROLES,

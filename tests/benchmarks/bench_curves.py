@@ -18,10 +18,10 @@ import pyqtgraph
 from PySide6.QtWidgets import QApplication, QWidget
 
 from engine.reading import PassStats
-from gui.cache_figures import PassColumns
 from gui.theme import LIGHT
 from gui.widgets.axis_ticks import linear_ticks
 from gui.widgets.curves import Axis, CurveChart, Points, Series
+from gui.words.cache_figures import PassColumns
 
 WIDTH, HEIGHT, ROUNDS, GOAL = 600, 220, 40, 4.0
 FRAME_MS = 1000 / 60

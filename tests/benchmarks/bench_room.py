@@ -15,9 +15,9 @@ from pathlib import Path
 import torch
 
 from engine.config import ModelConfig
-from engine.length_sweep import sweep
+from engine.cost.length_sweep import sweep
+from engine.cost.room import sweep_bytes
 from engine.model import Transformer
-from engine.room import sweep_bytes
 from tests.benchmarks.bench_memory import SMOL
 
 SHAPES = {

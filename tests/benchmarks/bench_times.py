@@ -17,11 +17,11 @@ import torch
 
 import resources
 from engine.config import ModelConfig
+from engine.cost.part_clock import PartClock
 from engine.growing import Growing
 from engine.kv_cache import KVCache
 from engine.loading import load
 from engine.model import Transformer
-from engine.part_clock import PartClock
 from engine.reading import PassStats
 from engine.run import Run
 from tests.benchmarks.bench_memory import SMOL

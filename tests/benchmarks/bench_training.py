@@ -37,12 +37,12 @@ from torch.nn import functional as F
 
 from engine.config import Activation, ModelConfig, Norm, Positions
 from engine.tokenizers import Tokenizer
-from engine.trainer import Trainer, new_model
-from engine.training import keep_freed_memory
-from engine.training_data import Texts, TrainingData, read_texts
-from engine.training_plan import TrainingPlan
-from engine.training_session import train_tokenizer
-from engine.training_settings import TrainingSettings
+from engine.training.command import keep_freed_memory
+from engine.training.data import Texts, TrainingData, read_texts
+from engine.training.plan import TrainingPlan
+from engine.training.session import train_tokenizer
+from engine.training.settings import TrainingSettings
+from engine.training.trainer import Trainer, new_model
 from resources.corpus import held_out_names, play_paths
 
 STEPS_OF_A_ROUND = 1

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from torch import Tensor
 
-from engine.ablation import Effects, Head, divergence, log_probabilities
-from engine.ablation_pass import EffectSweep
+from engine.answers.ablation import Effects, Head, divergence, log_probabilities
+from engine.answers.ablation_pass import EffectSweep
 from engine.cancelling import Cancelled, never
 from engine.conditions import Conditions, OffBy
 from engine.errors import CancelledError, ConfigError, EngineError

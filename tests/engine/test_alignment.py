@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.alignment import (
+from engine.answers.alignment import (
     ABSENT,
     Alignment,
     by_position,

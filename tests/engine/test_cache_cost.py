@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from engine.cache_cost import CacheDesign, designs, grouped_heads
 from engine.conditions import Conditions
 from engine.config import ModelConfig
+from engine.cost.cache import CacheDesign, designs, grouped_heads
 from engine.errors import ConfigError, EngineError
 from engine.kv_cache import KVCache
 

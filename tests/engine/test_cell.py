@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from engine.cell import CellArithmetic
+from engine.answers.cell import CellArithmetic
 from engine.conditions import Conditions
 from engine.loading import Loaded
 from engine.model import Transformer

@@ -10,14 +10,14 @@ import torch
 from numpy.typing import NDArray
 from torch.nn import functional as F
 
+import engine.answers.code_pass
 import engine.attention
-import engine.code_pass
+from engine.answers.code_lines import EngineCode, Fused
+from engine.answers.code_pass import read_code
+from engine.answers.fused import fused_mix, only_fused
 from engine.attention import QUERY_BLOCK, attend
-from engine.code_lines import EngineCode, Fused
-from engine.code_pass import read_code
 from engine.conditions import Conditions
 from engine.errors import CancelledError, EngineError
-from engine.fused import fused_mix, only_fused
 from engine.loading import Loaded
 from engine.reading import Look, ModelInfo
 from engine.run import Run
@@ -111,13 +111,13 @@ def test_each_line_gives_what_the_function_itself_gives(
     run = tiny("alibi")
     session = run.read(TOKENS)
     given: list[dict[str, Any]] = []
-    run_lines = engine.code_pass.run_lines
+    run_lines = engine.answers.code_pass.run_lines
 
     def spy(function: Any, operands: dict[str, Any]) -> Any:
         given.append(operands)
         return run_lines(function, operands)
 
-    monkeypatch.setattr(engine.code_pass, "run_lines", spy)
+    monkeypatch.setattr(engine.answers.code_pass, "run_lines", spy)
     code = code_of(run, session)
     operands = given[-1]
     assert np.array_equal(operands["q"].numpy(), session.q(1))
@@ -298,7 +298,7 @@ def test_a_machine_without_the_kernel_is_told_so(
     def none(*_given: Any) -> Any:
         raise RuntimeError("No available kernel. Aborting execution.")
 
-    monkeypatch.setattr(engine.code_pass, "_compare", none)
+    monkeypatch.setattr(engine.answers.code_pass, "_compare", none)
     run = tiny()
     code = code_of(run, run.read(TOKENS))
     assert code.fused is None
@@ -365,7 +365,7 @@ def test_a_text_that_is_not_what_runs_is_an_error_of_one_sentence(
     def changed(_function: Any) -> Any:
         raise EngineError("attend, which is in attention.py, was changed; start it again.")
 
-    monkeypatch.setattr(engine.code_pass, "source_of", changed)
+    monkeypatch.setattr(engine.answers.code_pass, "source_of", changed)
     scope = scope_of(tiny(vocab_size=267))
     with pytest.raises(EngineError, match="was changed"):
         scope.code(scope.edit("abc"))

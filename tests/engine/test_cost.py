@@ -11,7 +11,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from engine.conditions import Conditions
 from engine.config import QUERY_BLOCK, ModelConfig
-from engine.cost import ATTENTION, PARTS, crossing, n_kept, n_visible, pass_cost, total
+from engine.cost.formulas import ATTENTION, PARTS, crossing, n_kept, n_visible, pass_cost, total
 from engine.formats import FORMATS, FormatName, Held
 from engine.kv_cache import KVCache
 from engine.matrices import Matrix, PackedHalf, PackedInt8, has_packed, prepare

@@ -8,13 +8,9 @@ import numpy as np
 import pytest
 import torch
 
-from engine import eviction_pass
 from engine.conditions import Conditions
 from engine.config import ModelConfig
 from engine.errors import CancelledError, ConfigError, EngineError
-from engine.evicting_cache import EvictingCache
-from engine.eviction import NEVER, Budget, Eviction
-from engine.eviction_pass import Writing, evict
 from engine.loading import Loaded
 from engine.model import Transformer
 from engine.reading import ModelInfo
@@ -22,7 +18,11 @@ from engine.run import Run
 from engine.sampling import Sampling
 from engine.scope import Scope
 from engine.tokenizers import Characters
-from engine.windows_pass import token_losses
+from engine.windows import eviction_pass
+from engine.windows.evicting_cache import EvictingCache
+from engine.windows.eviction import NEVER, Budget, Eviction
+from engine.windows.eviction_pass import Writing, evict
+from engine.windows.masks_pass import token_losses
 
 TOKENS = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9, 3]
 GREEDY = Sampling(temperature=0)

@@ -20,12 +20,12 @@ from engine.errors import (
     ContextFullError,
     EngineError,
 )
-from engine.experiments import Change
+from engine.experiments.records import Change
+from engine.experiments.small_models import SmallModels
 from engine.model import Transformer
 from engine.run import Run
-from engine.small_models import SmallModels
 from engine.tokenizers import Characters
-from engine.trainer import new_model
+from engine.training.trainer import new_model
 
 TEXT = "the quick fox jumps"
 SCHEMES: tuple[Positions, ...] = ("learned", "sinusoidal", "rotary", "alibi", "none")

@@ -10,20 +10,21 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from engine import format_pass, matrices
-from engine.cell import CellArithmetic
+from engine import matrices
+from engine.answers import format_pass
+from engine.answers.cell import CellArithmetic
+from engine.answers.lens import Lens
+from engine.answers.residual import Stream
 from engine.checkpoints.folder import save_checkpoint
 from engine.conditions import Conditions
 from engine.errors import CancelledError, EngineError
 from engine.formats import FORMATS, FormatChoice, FormatName, Held
 from engine.kv_cache import KVCache
-from engine.lens import Lens
 from engine.loading import load
 from engine.matrices import Matrix, PackedHalf, PackedInt8, has_packed
 from engine.model import Transformer
 from engine.reading import CacheCheck, Look
 from engine.readouts import Checks
-from engine.residual import Stream
 from engine.run import Run
 from engine.scope import Scope
 from engine.tokenizers import Characters

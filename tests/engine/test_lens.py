@@ -12,14 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from engine.answers.lens import Lens
+from engine.answers.lens_pass import LensReader
+from engine.answers.recorded_rows import RecordedRows
 from engine.conditions import Conditions
 from engine.errors import CancelledError
-from engine.lens import Lens
-from engine.lens_pass import LensReader
 from engine.loading import Loaded
 from engine.model import Transformer
 from engine.reading import Look, ModelInfo
-from engine.recorded_rows import RecordedRows
 from engine.run import Run
 from engine.scope import Scope
 from engine.session import Session
@@ -321,7 +321,7 @@ def test_after_any_history_the_lens_is_a_fresh_ones(
 @pytest.fixture
 def in_bits(monkeypatch: pytest.MonkeyPatch) -> Counted:
     """No more than three positions of a tiny model at a time."""
-    monkeypatch.setattr("engine.lens_pass._NUMBERS", 3 * 3 * 11)
+    monkeypatch.setattr("engine.answers.lens_pass._NUMBERS", 3 * 3 * 11)
     return Counted(monkeypatch)
 
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from engine.checkpoints.lfs_pointer import is_lfs_pointer
 from engine.errors import CheckpointError
-from engine.lfs_pointer import is_lfs_pointer
 from engine.library import Found, added_place, search
 from engine.loading import load
 from tests.engine.gguf_files import write_llama

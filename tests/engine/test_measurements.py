@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from engine.measurements import (
+from engine.cost.measurements import (
     BothWays,
     DecodeStep,
     Fit,

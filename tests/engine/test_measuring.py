@@ -11,21 +11,22 @@ import pytest
 import torch
 
 import engine.run
-from engine import attention, length_sweep, machine, part_clock
+from engine import attention
 from engine.clock import clock_of, finished
 from engine.conditions import Conditions
 from engine.config import QUERY_BLOCK
-from engine.cost import pass_cost, total
+from engine.cost import length_sweep, machine, part_clock
+from engine.cost.formulas import pass_cost, total
+from engine.cost.length_sweep import sweep
+from engine.cost.measurements import TIMED_PARTS, BothWays, Lab, Machine, OneByOne, ladder
+from engine.cost.part_clock import PartClock
+from engine.cost.patience import patiently
+from engine.cost.two_ways import parallel_and_serial, with_and_without
 from engine.errors import CancelledError, ContextFullError, EngineError
 from engine.kv_cache import KVCache
-from engine.length_sweep import sweep
-from engine.measurements import TIMED_PARTS, BothWays, Lab, Machine, OneByOne, ladder
 from engine.model import Transformer
-from engine.part_clock import PartClock
-from engine.patience import patiently
 from engine.run import Run
 from engine.sampling import Sampling
-from engine.two_ways import parallel_and_serial, with_and_without
 
 IDS = [1, 2, 3, 4, 5, 2, 3, 4]
 
@@ -394,7 +395,7 @@ def test_multiply_adds_of_both_ways_are_those_of_their_passes(tiny: Callable[...
 def test_both_ways_are_timed_from_the_pass_to_its_logits(
     tiny: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("engine.two_ways.finished", Ticking())
+    monkeypatch.setattr("engine.cost.two_ways.finished", Ticking())
     both: BothWays = last(with_and_without(tiny().model, IDS, 3))
     assert both.prompt_seconds == 1
     assert (

@@ -9,9 +9,9 @@ import pytest
 
 import resources
 from engine.errors import CancelledError, ConfigError, TrainingError
-from engine.fixed_window import FixedWindow
-from engine.ngram import DISCOUNT, NGram, longest_history
 from engine.tokenizers import Characters
+from engine.windows.fixed_window import FixedWindow
+from engine.windows.ngram import DISCOUNT, NGram, longest_history
 
 V = 5
 RANDOM = np.random.default_rng(4)

@@ -12,13 +12,13 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, rule
 
-from engine.comparison import Wanted
+from engine.answers.comparison import Wanted
+from engine.answers.second_run import SecondRun
 from engine.document import Document
 from engine.errors import CancelledError, ContextFullError
 from engine.loading import Loaded, load
 from engine.reading import Look, Reading
 from engine.scope import Scope
-from engine.second_run import SecondRun
 from engine.tokenizers.padded import Padded
 from tests.engine.gguf_files import LLAMA, byte_level, write_llama
 from tests.engine.test_scope import LIMIT, AnyHistory, Letters, assert_same, fresh, info_of

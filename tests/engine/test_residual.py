@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from engine.answers.residual import Added, Attribution, Stream, attribute, next_token, top_token
+from engine.answers.residual_pass import read_stream
 from engine.conditions import Conditions
 from engine.errors import CancelledError
 from engine.loading import Loaded
 from engine.model import Transformer
 from engine.reading import Look, ModelInfo
-from engine.residual import Added, Attribution, Stream, attribute, next_token, top_token
-from engine.residual_pass import read_stream
 from engine.run import Run
 from engine.scope import Scope
 from engine.session import Session

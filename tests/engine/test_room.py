@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from engine import room
 from engine.config import ModelConfig
+from engine.cost import room
+from engine.cost.room import check_room, longest_that_fits, sweep_bytes, two_ways_bytes
 from engine.errors import EngineError
-from engine.room import check_room, longest_that_fits, sweep_bytes, two_ways_bytes
 
 CONFIG = ModelConfig(
     vocab_size=100, n_layer=2, n_head=4, n_kv_head=2, d_model=16, max_seq_len=32, mlp="plain"

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 import torch
 
-from engine.alignment import ABSENT
+from engine.answers.alignment import ABSENT
+from engine.answers.comparison import Comparison, Wanted, seen_tokens
+from engine.answers.second_run import LONGEST, SecondRun
 from engine.checkpoints.folder import save_checkpoint
-from engine.comparison import Comparison, Wanted, seen_tokens
 from engine.conditions import Conditions
 from engine.errors import CancelledError, CheckpointError, EngineError
 from engine.loading import Loaded, load
@@ -19,7 +20,6 @@ from engine.model import Transformer
 from engine.reading import Look, Reading
 from engine.sampling import Sampling
 from engine.scope import Scope
-from engine.second_run import LONGEST, SecondRun
 from engine.tokenizers import Characters
 
 LETTERS = "abcdefghij "
@@ -310,7 +310,7 @@ def test_models_of_two_vocabularies_are_aligned_by_their_characters(
 def test_the_path_of_the_open_model_opens_nothing(
     scope: Scope, second: SecondRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("engine.second_run.load", None)
+    monkeypatch.setattr("engine.answers.second_run.load", None)
     comparison = compared(second, scope, scope.edit("bad"), path=Path(scope.info.path))
     assert comparison.b.info is scope.info
 
@@ -324,7 +324,7 @@ def test_another_model_is_read_once_and_given_back(
         loads.append(path)
         return load(path, *more)
 
-    monkeypatch.setattr("engine.second_run.load", counting)
+    monkeypatch.setattr("engine.answers.second_run.load", counting)
     path = make_folder("other", seed=9)
     reading = scope.edit("bad")
     for text in ("a", "ab", None):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from engine.shuffling import shuffled_words
+from engine.experiments.shuffling import shuffled_words
 
 VERSE = "O Romeo, Romeo! wherefore art thou Romeo?\nDeny thy father, and refuse thy name"
 

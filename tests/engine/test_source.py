@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from engine.answers.fused import fused_mix
+from engine.answers.source import source_of
 from engine.attention import Attention, Scoring, attend, matmul_heads
 from engine.errors import EngineError
-from engine.fused import fused_mix
 from engine.model import Transformer
-from engine.source import source_of
 
 ROOT = Path(__file__).parents[2]
 FUNCTIONS = (attend, matmul_heads, Scoring.masked, Attention.forward, fused_mix)

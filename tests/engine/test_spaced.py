@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.comparison import Wanted
+from engine.answers.comparison import Wanted
+from engine.answers.second_run import SecondRun
 from engine.loading import load
 from engine.scope import Scope
-from engine.second_run import SecondRun
 from engine.tokenizers import GgufVocabulary, load_tokenizer
 from engine.tokenizers.padded import Padded
 from engine.tokenizers.spaced import Spaced

@@ -17,9 +17,9 @@ from engine.config import ModelConfig
 from engine.errors import CheckpointError, TrainingError
 from engine.model import Transformer
 from engine.tokenizers import Characters
-from engine.trainer import Trainer, new_model
-from engine.training_data import Texts, TrainingData
-from engine.training_settings import TrainingSettings
+from engine.training.data import Texts, TrainingData
+from engine.training.settings import TrainingSettings
+from engine.training.trainer import Trainer, new_model
 
 VERSE = "Full fathom five thy father lies;\nOf his bones are coral made;\n"
 TEXTS = Texts((VERSE * 40,), (VERSE * 8,))
@@ -142,7 +142,7 @@ def test_gradients_do_not_depend_on_how_many_windows_are_computed_at_once(
     """Gradients do not depend on how many windows are computed at once."""
     whole, parts = _trainer(), _trainer()
     losses = _run(whole, 3)
-    monkeypatch.setattr("engine.trainer.TOKENS_AT_ONCE", 16)
+    monkeypatch.setattr("engine.training.trainer.TOKENS_AT_ONCE", 16)
     assert _run(parts, 3) == pytest.approx(losses, rel=1e-4)
 
 

@@ -13,21 +13,21 @@ import pytest
 import torch
 
 from engine.checkpoints.folder import load_checkpoint
-from engine.trainer import read_facts
-from engine.training import SETTING_HELP, main
-from engine.training_record import RECORD_FILE, load_record
-from engine.training_settings import TrainingSettings
+from engine.training.command import SETTING_HELP, main
+from engine.training.record import RECORD_FILE, load_record
+from engine.training.settings import TrainingSettings
+from engine.training.trainer import read_facts
 
 ROOT = Path(__file__).parents[2]
 # Has Ctrl-C come in the moment in which torch begins to be imported.
 _SIGNALLED = """
-import signal, sys, engine.training
+import signal, sys, engine.training.command
 class Signalling:
     def find_spec(self, name, *_):
         if name == "torch":
             signal.raise_signal(signal.SIGINT)
 sys.meta_path.insert(0, Signalling())
-sys.exit(engine.training.main(sys.argv[1:]))
+sys.exit(engine.training.command.main(sys.argv[1:]))
 """
 VERSE = "Full fathom five thy father lies;\nOf his bones are coral made;\n"
 
@@ -126,11 +126,14 @@ def test_control_c_before_the_first_step_is_heard_without_torch(tmp_path: Path) 
 
 
 def test_help_and_mistakes_are_told_without_torch() -> None:
-    code = "import sys, engine.training as t; t.command_line().format_help(); print(*sys.modules)"
+    code = (
+        "import sys, engine.training.command as t;"
+        "t.command_line().format_help(); print(*sys.modules)"
+    )
     loaded = subprocess.run(  # noqa: S603 - as above
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout.split()
-    assert "engine.training" in loaded
+    assert "engine.training.command" in loaded
     assert "torch" not in loaded
 
 

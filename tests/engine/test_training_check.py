@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from engine.errors import TrainingError
-from engine.training_check import check_texts
-from engine.training_plan import TrainingPlan, memory_bytes
+from engine.training.check import check_texts
+from engine.training.plan import TrainingPlan, memory_bytes
 
 VERSE = "Full fathom five thy father lies;\nOf his bones are coral made;\n"
 PLAN = TrainingPlan(context=32, n_layer=1)

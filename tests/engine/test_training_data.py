@@ -7,7 +7,7 @@ import pytest
 
 from engine.errors import TrainingError
 from engine.tokenizers import Characters
-from engine.training_data import Texts, TrainingData, read_texts
+from engine.training.data import Texts, TrainingData, read_texts
 
 VERSE = "Full fathom five thy father lies;\nOf his bones are coral made;\n"
 TEXTS = Texts((VERSE * 40,), (VERSE * 8,))
@@ -45,9 +45,9 @@ def test_more_than_there_is_memory_for_is_not_read(
     """As bytes and as text it is in memory twice."""
     folder = _write(tmp_path, a=VERSE, b=VERSE)
     n_bytes = 2 * len(VERSE)
-    monkeypatch.setattr("engine.training_data.available_bytes", lambda: 2 * n_bytes)
+    monkeypatch.setattr("engine.training.data.available_bytes", lambda: 2 * n_bytes)
     assert read_texts([folder], ["b"]).training == (VERSE,)
-    monkeypatch.setattr("engine.training_data.available_bytes", lambda: 2 * n_bytes - 1)
+    monkeypatch.setattr("engine.training.data.available_bytes", lambda: 2 * n_bytes - 1)
     sentence = rf"a\.txt and the other files have {n_bytes} bytes, and only {2 * n_bytes - 1} bytes"
     with pytest.raises(TrainingError, match=sentence):
         read_texts([folder], ["b"])

@@ -13,8 +13,8 @@ from engine.config import ModelConfig
 from engine.model import Transformer
 from engine.readouts import head_roles
 from engine.run import Run
-from engine.trainer import new_model
-from engine.training_kernels import FusedAttention, FusedRmsNorm, summed_loss, use_training_kernels
+from engine.training.kernels import FusedAttention, FusedRmsNorm, summed_loss, use_training_kernels
+from engine.training.trainer import new_model
 
 N_TOKENS = 150  # more than a block of queries
 KINDS: dict[str, dict[str, Any]] = {

@@ -8,15 +8,15 @@ import pytest
 from engine.config import ModelConfig
 from engine.errors import EngineError, TrainingError
 from engine.loading import n_weights
-from engine.training import command_line
-from engine.training_plan import (
+from engine.training.command import command_line
+from engine.training.plan import (
     LIMITS,
     TrainingPlan,
     memory_bytes,
     multiply_adds,
     n_parameters,
 )
-from engine.training_session import model_config
+from engine.training.session import model_config
 
 PLAN = TrainingPlan()
 

@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import engine.training
-import engine.training_session
+import engine.training.command
+import engine.training.session
 from engine.checkpoints.folder import load_checkpoint
 from engine.folder_lock import FolderLock
-from engine.trainer import read_facts
-from engine.training_lines import follow, from_line
-from engine.training_record import RECORD_FILE, STATE_FILE, TrainingRecord, load_record
+from engine.training.lines import follow, from_line
+from engine.training.record import RECORD_FILE, STATE_FILE, TrainingRecord, load_record
+from engine.training.trainer import read_facts
 from tests.engine.training_process import TINY, VERSE, Child, Event
 
 FEW = replace(TINY, steps=12)
@@ -162,12 +162,12 @@ def test_two_processes_do_not_write_one_training(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The second gives up in one sentence; once the first has ended, it can begin."""
-    monkeypatch.setattr(engine.training_session, "_LOCK_SECONDS", 0.0)
+    monkeypatch.setattr(engine.training.session, "_LOCK_SECONDS", 0.0)
     out = tmp_path / "out"
     out.mkdir()
     words = [*FEW.words(), "--data", str(text), "--held-out-share=0.1", "--out", str(out)]
     with FolderLock(out, patience=0):
-        assert engine.training.main(words) == 1
+        assert engine.training.command.main(words) == 1
     assert "is being trained by another process; stop that one" in capsys.readouterr().err
     with FolderLock(out, patience=0):
         pass

@@ -13,9 +13,8 @@ from engine.conditions import Conditions
 from engine.config import ModelConfig
 from engine.errors import TrainingError
 from engine.tokenizers import Characters
-from engine.trainer import Trainer, new_model
-from engine.training_data import Texts, TrainingData
-from engine.training_record import (
+from engine.training.data import Texts, TrainingData
+from engine.training.record import (
     WATCHED_ROLES,
     HeldOutLoss,
     Moment,
@@ -23,8 +22,9 @@ from engine.training_record import (
     load_record,
     save_record,
 )
-from engine.training_settings import TrainingSettings
-from engine.training_watcher import Watcher
+from engine.training.settings import TrainingSettings
+from engine.training.trainer import Trainer, new_model
+from engine.training.watcher import Watcher
 
 LETTERS = "abcdefghijklmnop"
 RANDOM = "".join(np.random.default_rng(3).choice(list(LETTERS), 4000))

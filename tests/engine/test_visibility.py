@@ -13,8 +13,8 @@ from engine.reading import ModelInfo
 from engine.run import Run
 from engine.scope import Scope
 from engine.tokenizers import Characters
-from engine.visibility import NUMBERS, Prediction
-from engine.visibility_pass import read_visibility
+from engine.windows.visibility import NUMBERS, Prediction
+from engine.windows.visibility_pass import read_visibility
 
 TOKENS = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8]
 CAUSAL = Conditions()

@@ -10,10 +10,10 @@ import torch
 
 from engine.conditions import Conditions
 from engine.errors import CancelledError, ConfigError
-from engine.evicting_cache import EvictingCache
-from engine.eviction import Budget
 from engine.run import Run
-from engine.windows import (
+from engine.windows.evicting_cache import EvictingCache
+from engine.windows.eviction import Budget
+from engine.windows.masks import (
     antecedent,
     bytes_of_rows,
     reach,
@@ -21,7 +21,7 @@ from engine.windows import (
     three_masks,
     visible_keys,
 )
-from engine.windows_pass import read_windows
+from engine.windows.masks_pass import read_windows
 
 TOKENS = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9, 3, 2, 3, 8, 4]
 MASKS = three_masks(Conditions(), 5, 2)

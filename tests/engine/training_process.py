@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from engine.training_plan import TrainingPlan
+from engine.training.plan import TrainingPlan
 
 ROOT = Path(__file__).parents[2]
 VERSE = "Full fathom five thy father lies;\nOf his bones are coral made;\n"

@@ -14,12 +14,12 @@ from pytestqt.qtbot import QtBot
 from engine.conditions import Conditions
 from engine.reading import PassStats, Reading
 from gui import graphs
-from gui.cache_figures import PassColumns
 from gui.panels.cache import N_SHOWN, CachePanel
 from gui.state import Display
 from gui.theme import THEMES, Theme
 from gui.widgets.curves import CurveChart
 from gui.wishes import SetCache, Wish
+from gui.words.cache_figures import PassColumns
 from tests.gui.tiny_scope import BYTES_PER_TOKEN, house, picture, tiny_scope, view_of
 
 

@@ -15,7 +15,7 @@ from PySide6.QtWidgets import QApplication, QDockWidget, QWidget
 from pytestqt.qtbot import QtBot
 
 import engine.scope
-from engine.cell import CellArithmetic
+from engine.answers.cell import CellArithmetic
 from engine.conditions import Conditions
 from engine.loading import Loaded
 from engine.reading import Look, ModelInfo, Reading

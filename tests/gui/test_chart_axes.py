@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from gui.chart_axes import from_zero, powers_of_ten, powers_of_two, up_to
+from gui.words.chart_axes import from_zero, powers_of_ten, powers_of_two, up_to
 
 
 def test_an_axis_from_zero_ends_at_a_round_number_above() -> None:

@@ -15,20 +15,20 @@ from pytestqt.qtbot import QtBot
 
 import engine.attention
 import engine.scope
-from engine.code_lines import EngineCode
+from engine.answers.code_lines import EngineCode
 from engine.conditions import Conditions
 from engine.errors import EngineError
 from engine.loading import Loaded
 from engine.reading import Look, ModelInfo, Reading
 from engine.scope import Scope
 from engine.tokenizers import Characters
-from gui.code_parts import HINT
 from gui.panels.code import WAITING, CodePanel
 from gui.state import Display, OpenedCode
 from gui.theme import THEMES
 from gui.widgets.code_spans import spans
 from gui.widgets.code_view import CodeView
 from gui.wishes import EditText, SelectHead, SelectPosition, WantCode
+from gui.words.code_parts import HINT
 from tests.gui.picture_facts import colours
 from tests.gui.tiny_scope import house, picture, view_of
 from tests.gui.whole_window import WholeWindow, wait_until

@@ -19,13 +19,13 @@ from PySide6.QtWidgets import (
 )
 
 import resources
-from engine.ablation_pass import EffectSweep
+from engine.answers.ablation_pass import EffectSweep
 from engine.sampling import Sampling
 from gui.commands import COMMANDS, PANEL_COMMAND, ZOOM_STEPS, Command
 from gui.controller import Controller
-from gui.library_window import LibraryWindow
+from gui.library.recent import RecentMenu
+from gui.library.window import LibraryWindow
 from gui.panels.base import Panel
-from gui.recent_models import RecentMenu
 from gui.shortcut_list import ShortcutList
 from gui.state import Selection, State
 from gui.view import resolve

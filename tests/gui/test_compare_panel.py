@@ -13,14 +13,14 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QComboBox, QTabBar, QWidget
 from pytestqt.qtbot import QtBot
 
-import engine.second_run
-from engine.alignment import ABSENT
-from engine.comparison import Comparison, Wanted
+import engine.answers.second_run
+from engine.answers.alignment import ABSENT
+from engine.answers.comparison import Comparison, Wanted
+from engine.answers.second_run import SecondRun
 from engine.conditions import Conditions
 from engine.loading import load
 from engine.reading import Look, Reading
 from engine.scope import Scope
-from engine.second_run import SecondRun
 from gui.compare_choice import CompareChoice
 from gui.panels.base import Panel
 from gui.panels.compare import ComparePanel
@@ -412,7 +412,7 @@ def test_closing_while_the_other_model_is_opened_ends_cleanly(
         assert go.wait(60)
         return load(*given)
 
-    monkeypatch.setattr(engine.second_run, "load", slow_load)
+    monkeypatch.setattr(engine.answers.second_run, "load", slow_load)
     assert whole.app.controller is not None
     whole.app.controller.fulfil(
         Compare({"model": make_model("late", seed=8), "differs": frozenset({"model"})})
@@ -434,7 +434,7 @@ def test_that_another_model_is_being_opened_is_told(
         assert go.wait(60)
         return load(*given)
 
-    monkeypatch.setattr(engine.second_run, "load", slow_load)
+    monkeypatch.setattr(engine.answers.second_run, "load", slow_load)
     panel, before = panel_of(whole), shown(whole)
     whole.wish(Compare({"model": make_model("late", seed=8), "differs": frozenset({"model"})}))
     wait_until(begun.is_set)

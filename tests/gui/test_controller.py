@@ -12,7 +12,7 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 import engine.scope
-from engine.ablation_pass import EffectSweep
+from engine.answers.ablation_pass import EffectSweep
 from engine.conditions import Conditions
 from engine.loading import load
 from engine.reading import Look, Reading

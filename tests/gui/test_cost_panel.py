@@ -10,9 +10,9 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
-from engine import room
-from engine.cost import crossing
-from engine.measurements import TIMED_PARTS, Lab, LengthTime, Machine, Worked, ladder
+from engine.cost import room
+from engine.cost.formulas import crossing
+from engine.cost.measurements import TIMED_PARTS, Lab, LengthTime, Machine, Worked, ladder
 from engine.reading import Reading
 from gui import graphs
 from gui.costs import Costs, Measured

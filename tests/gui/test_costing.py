@@ -9,13 +9,13 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
-from engine import machine, room
-from engine.measurements import BothWays, Lab, OneByOne, ladder
-from gui import costing
-from gui.costing import _Work
+from engine.cost import machine, room
+from engine.cost.measurements import BothWays, Lab, OneByOne, ladder
 from gui.costs import Costs
 from gui.panels.cost import CostPanel
 from gui.panels.two_ways import TwoWaysPanel
+from gui.questions import costing
+from gui.questions.costing import _Work
 from gui.wishes import MeasureCost, OpenModel, Play, SetCosts, SetMask, StopMeasuringCost
 from tests.gui.whole_window import WholeWindow, wait_until
 

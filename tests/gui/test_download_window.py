@@ -16,9 +16,9 @@ from pytestqt.qtbot import QtBot
 
 from engine.hub import Client
 from gui import style
-from gui.download_window import DownloadWindow
+from gui.library.download_window import DownloadWindow
+from gui.library.pace import Pace, duration_text
 from gui.messages import Message, Messages
-from gui.pace import Pace, duration_text
 from gui.theme import THEMES, Theme
 from tests.engine.gguf_files import KINDS, write_llama
 from tests.engine.hub_server import COMMIT, PIECE, HubServer, serving
@@ -421,7 +421,7 @@ def test_the_command_downloads_a_model_that_the_program_opens(
 
 
 def test_the_list_of_models_leads_to_the_download(qtbot: QtBot, whole: WholeWindow) -> None:
-    from gui.library_window import LibraryWindow  # noqa: PLC0415 - as the program does
+    from gui.library.window import LibraryWindow  # noqa: PLC0415 - as the program does
 
     whole.action("library").trigger()
     library = whole.child(LibraryWindow)
@@ -442,7 +442,7 @@ def test_the_program_ends_in_the_middle_of_a_download(hub: HubServer, tmp_path: 
         "import sys\n"
         "from PySide6.QtCore import QTimer\n"
         "from PySide6.QtWidgets import QApplication\n"
-        "from gui.download_window import DownloadWindow\n"
+        "from gui.library.download_window import DownloadWindow\n"
         "from gui.messages import Messages\n"
         "app = QApplication([])\n"
         "window = DownloadWindow(Messages())\n"

@@ -11,12 +11,12 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QWidget
 
 import resources
-from engine.experiments import Change, LeakTrials, SchemeReadings
-from engine.small_models import SmallModels
-from gui.experimenting import LEAK_MODELS, SCHEME_MODELS
+from engine.experiments.records import Change, LeakTrials, SchemeReadings
+from engine.experiments.small_models import SmallModels
 from gui.panels import schemes
 from gui.panels.leak import LeakPanel
 from gui.panels.schemes import SCHEMES, SchemesPanel
+from gui.questions.experimenting import LEAK_MODELS, SCHEME_MODELS
 from gui.theme import THEMES
 from gui.widgets.fitting_label import FittingLabel
 from gui.widgets.number_field import NumberField

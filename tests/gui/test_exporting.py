@@ -29,8 +29,9 @@ import engine
 from engine.document import Document
 from engine.formats import Consequence
 from engine.loss import LossSummary
-from gui import numbers, tables
-from gui.numbers import Table
+from gui.export import numbers, tables
+from gui.export.numbers import Table
+from gui.export.stamp import one_line, stamp_of
 from gui.panels.base import Panel
 from gui.panels.cache import CachePanel
 from gui.panels.checks import ChecksPanel
@@ -40,7 +41,6 @@ from gui.panels.heads import HeadsPanel
 from gui.panels.loss import LossPanel, summary_of
 from gui.panels.mask import MaskPanel
 from gui.panels.table import PANELS
-from gui.stamp import one_line, stamp_of
 from gui.theme import THEMES
 from gui.widgets import matrix_view
 from gui.widgets.candidate_bars import CandidateBars
@@ -330,7 +330,7 @@ def test_much_is_written_beside_the_window(
     whole: WholeWindow, export: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The window says so, and again when it is done."""
-    monkeypatch.setattr("gui.exporting._LONG", 10)
+    monkeypatch.setattr("gui.export.exporting._LONG", 10)
     path = export("head", "a.npz")
     done = f"The numbers of One head are in {path}."
     wait_until(lambda: whole.window.message_bar.sentence == done)

@@ -213,7 +213,7 @@ def test_the_panel_compares_with_float32_while_it_is_seen(
         loads.append(path)
         return load(path, *more, **named)
 
-    monkeypatch.setattr("engine.format_pass.load", counting_load)
+    monkeypatch.setattr("engine.answers.format_pass.load", counting_load)
     click(whole, "format_int8")
     whole.idle()
     assert whole.state.consequence is None

@@ -5,15 +5,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from engine.ablation import Effects, Outcome
+from engine.answers.ablation import Effects, Outcome
 from engine.conditions import Conditions
 from engine.reading import Look, Reading
-from gui.head_effects import heads_said, nats, nats_on_tile, switched
+from gui.export.stamp import conditions_said
 from gui.mask_memory import MaskMemory
-from gui.stamp import conditions_said
 from gui.state import Display, HeadsOff, OpenedEffects, State
 from gui.view import resolve
 from gui.wishes import SetHeadsOff
+from gui.words.head_effects import heads_said, nats, nats_on_tile, switched
 from tests.gui.tiny_scope import tiny_scope
 
 DIVERGENCE = np.array([[0.5, 0.1, np.nan, 0.0], [0.2, 0.9, 0.3, 0.4]])

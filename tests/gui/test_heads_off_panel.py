@@ -15,8 +15,8 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QMenu, QToolTip, QWidget
 from pytestqt.qtbot import QtBot
 
-from engine.ablation import Head
-from engine.ablation_pass import EffectSweep
+from engine.answers.ablation import Head
+from engine.answers.ablation_pass import EffectSweep
 from engine.conditions import Conditions
 from engine.loading import load
 from engine.scope import Scope

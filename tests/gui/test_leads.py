@@ -11,14 +11,14 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QMenu
 from pytestqt.qtbot import QtBot
 
+from engine.answers.source import source_of
 from engine.attention import Attention, Scoring, attend, matmul_heads
-from engine.source import source_of
-from gui.cell_places import CellPlace, places_in
 from gui.panels.base import Panel
 from gui.panels.cell import CellPanel
 from gui.panels.code import CodePanel
 from gui.widgets.matrix_view import MatrixView
 from gui.wishes import EditText, SelectHead, SelectPosition
+from gui.words.cell_places import CellPlace, places_in
 from tests.gui.picture_facts import drag, point_at
 from tests.gui.whole_window import WholeWindow, wait_until
 

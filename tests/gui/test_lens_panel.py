@@ -15,8 +15,8 @@ from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
 import engine.scope
+from engine.answers.lens import Lens
 from engine.conditions import Conditions
-from engine.lens import Lens
 from engine.loading import Loaded
 from engine.reading import Look, ModelInfo, Reading
 from engine.scope import Scope
@@ -468,8 +468,8 @@ def test_being_seen_is_told(qtbot: QtBot, panel: LensPanel) -> None:
 @pytest.fixture
 def in_bits(monkeypatch: pytest.MonkeyPatch) -> None:
     """One position at a time, and each is shown."""
-    monkeypatch.setattr("engine.lens_pass._NUMBERS", 1)
-    monkeypatch.setattr("gui.asides._SLICE_SECONDS", 0.0)
+    monkeypatch.setattr("engine.answers.lens_pass._NUMBERS", 1)
+    monkeypatch.setattr("gui.questions.asides._SLICE_SECONDS", 0.0)
 
 
 @pytest.mark.usefixtures("in_bits")

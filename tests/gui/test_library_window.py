@@ -17,8 +17,8 @@ import engine.library.searching
 from engine.formats import FLOAT32, FormatChoice
 from engine.library import Place, added_place
 from gui import style
-from gui.library_table import COLUMNS, byte_text
-from gui.library_window import LibraryWindow, usual_places
+from gui.library.table import COLUMNS, byte_text
+from gui.library.window import LibraryWindow, usual_places
 from gui.settings import Settings
 from gui.theme import THEMES, Theme
 from tests.engine.gguf_files import LLAMA, write_llama

@@ -9,7 +9,7 @@ from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QApplication, QMainWindow, QPlainTextEdit, QWidget
 from pytestqt.qtbot import QtBot
 
-from gui.model_drop import ModelDrop
+from gui.library.drop import ModelDrop
 
 
 @pytest.fixture

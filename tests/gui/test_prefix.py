@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from PySide6.QtWidgets import QApplication
 
-from gui.stamp import stamp_of
-from gui.tables import prompt_tables
+from gui.export.stamp import stamp_of
+from gui.export.tables import prompt_tables
 from gui.widgets.token_strip import BEFORE_TEXT, TokenStrip
 from gui.wishes import EditText, OpenModel, SetPrefix, Step
 from tests.engine.gguf_files import byte_level, write_llama

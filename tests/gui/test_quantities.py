@@ -1,6 +1,6 @@
 import pytest
 
-from gui.quantities import bytes_said, count_said, power_said, time_said, times_said
+from gui.words.quantities import bytes_said, count_said, power_said, time_said, times_said
 
 
 @pytest.mark.parametrize(

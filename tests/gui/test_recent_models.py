@@ -5,7 +5,7 @@ from pathlib import Path
 from PySide6.QtCore import QSettings
 from pytestqt.qtbot import QtBot
 
-from gui.recent_models import MOST, RecentMenu, RecentModels
+from gui.library.recent import MOST, RecentMenu, RecentModels
 from gui.settings import Settings
 
 

@@ -17,10 +17,10 @@ from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
 import engine.scope
+from engine.answers.residual import Stream, next_token, top_token
 from engine.conditions import Conditions
 from engine.loading import Loaded
 from engine.reading import Look, ModelInfo, Reading
-from engine.residual import Stream, next_token, top_token
 from engine.scope import Scope
 from engine.tokenizers import Characters
 from gui.panels.residual import POST_NORM, WAITING, ResidualPanel

@@ -15,17 +15,17 @@ from PySide6.QtWidgets import QApplication, QFileDialog, QMessageBox, QPushButto
 from pytestqt.qtbot import QtBot
 from safetensors.numpy import save_file
 
-from engine.training_plan import TrainingPlan, multiply_adds, n_parameters
-from engine.training_recipes import RECIPES
-from engine.training_record import HeldOutLoss, Moment, TrainingRecord, load_record, save_record
+from engine.training.plan import TrainingPlan, multiply_adds, n_parameters
+from engine.training.recipes import RECIPES
+from engine.training.record import HeldOutLoss, Moment, TrainingRecord, load_record, save_record
 from gui import graphs, style
 from gui.messages import Messages
 from gui.settings import Settings
 from gui.theme import THEMES, Theme
-from gui.training_lab import TrainingLab
-from gui.training_run import TrainingRun
-from gui.training_runs import TrainingRuns
-from gui.training_shelf import TrainingData, make_training, model_facts, n_steps_saved
+from gui.training.run import TrainingRun
+from gui.training.runs import TrainingRuns
+from gui.training.shelf import TrainingData, make_training, model_facts, n_steps_saved
+from gui.training.window import TrainingLab
 from tests.engine.training_process import Child
 from tests.gui.whole_window import WholeWindow, wait_until
 

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
 from engine.conditions import Conditions
-from engine.measurements import BothWays, DecodeStep, OneByOne
+from engine.cost.measurements import BothWays, DecodeStep, OneByOne
 from engine.reading import Reading
 from engine.scope import Scope
 from gui import graphs

@@ -15,23 +15,23 @@ from PySide6.QtWidgets import QApplication, QWidget
 import engine.scope
 import resources
 from engine.conditions import Conditions
-from engine.eviction import POLICIES, Budget
-from engine.fixed_window_loss import FixedWindowLoss
-from engine.ngram import NGram
 from engine.reading import Look, Reading
 from engine.scope import Scope
+from engine.windows.eviction import POLICIES, Budget
+from engine.windows.fixed_window_loss import FixedWindowLoss
+from engine.windows.ngram import NGram
 from gui.panels.eviction_page import WAITING as DECODING
 from gui.panels.prepared_page import PREPARED, first_of
 from gui.panels.visible_page import WAITING as PREDICTING
 from gui.panels.windows import WindowsPanel
 from gui.panels.windows_page import WAITING
-from gui.prepared import N_SEEN, PATTERNS, SENTENCE, WORDS
 from gui.state import Display, Selection
 from gui.theme import THEMES
 from gui.widgets.token_text import display
-from gui.window_strips import size_said
 from gui.windows_state import Answer, Asked, WindowsChoice, WindowsState, asked_by
 from gui.wishes import ChooseWindows, EditText, SelectPosition, SetMask, WantWindows, Wish
+from gui.words.prepared import N_SEEN, PATTERNS, SENTENCE, WORDS
+from gui.words.window_strips import size_said
 from tests.gui.picture_facts import middle
 from tests.gui.tiny_scope import BYTES_PER_TOKEN, house, tiny_scope, view_of
 from tests.gui.whole_window import WholeWindow, wait_until

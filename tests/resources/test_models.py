@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import resources
-from engine.training import command_line
-from engine.training_record import RECORD_FILE, load_record
+from engine.training.command import command_line
+from engine.training.record import RECORD_FILE, load_record
 from resources.models.make import RECIPES
 
 FOLDERS = resources.model_folders()

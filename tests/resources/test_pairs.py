@@ -2,7 +2,7 @@
 
 from typing import get_args
 
-from engine.alignment import Way
+from engine.answers.alignment import Way
 from engine.conditions import Conditions, Mask
 from resources import pairs
 

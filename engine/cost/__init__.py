@@ -1,0 +1,1 @@
+"""What context costs: by formula, and measured on this machine."""

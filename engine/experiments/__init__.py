@@ -1,0 +1,1 @@
+"""What small models that differ in one thing make of the same text."""

@@ -1,0 +1,1 @@
+"""Training small models: deterministic, resumable, and told while it runs."""

@@ -1,0 +1,93 @@
+"""Reads a text once under each of several masks, in whole passes of the loaded model."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from engine.cancelling import Cancelled, give_up_if, never
+from engine.conditions import Conditions
+from engine.model import Transformer
+from engine.recorder import frozen
+from engine.windows.masks import UnderMask, Windows, bytes_of_rows, rows_needed
+
+N_TOP = 3
+_ROWS = 64  # of logits worked out together: a whole text's would be T · V numbers
+
+
+class RowRecorder:
+    """Owns one query's weights [L, H, S] in all heads of one pass; nothing else is kept."""
+
+    def __init__(self, n_layer: int, n_head: int, n_tokens: int, query: int) -> None:
+        self.row = torch.zeros(n_layer, n_head, n_tokens)
+        self._query = query
+
+    def keep_qkv(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> None:
+        """Not asked."""
+
+    def keep_weights(self, layer: int, rows: slice, weights: Tensor) -> None:
+        """Keep the query's row of the weights [H, rows, keys], if it is among them."""
+        if rows.start <= self._query < rows.stop:
+            self.row[layer, :, : weights.shape[-1]] = weights[:, self._query - rows.start]
+
+    def keep_residual(self, depth: int, residual: Tensor) -> None:
+        """Not asked."""
+
+
+@torch.inference_mode()
+def read_windows(
+    model: Transformer,
+    token_ids: Sequence[int],
+    masks: Sequence[Conditions],
+    query: int,
+    cancelled: Cancelled = never,
+) -> Windows:
+    """A text of at least one token under each of the masks, seen from one of its positions.
+
+    Memory is linear in the text: of the weights only the query's rows are kept.
+
+    Raises:
+        ContextFullError: there are more tokens than the context holds.
+        CancelledError: `cancelled` said so.
+    """
+    wanted = torch.tensor(token_ids, dtype=torch.int64)
+    config = model.config
+    under = []
+    for conditions in masks:
+        recorder = RowRecorder(config.n_layer, config.n_head, len(wanted), query)
+        hidden = model.hidden(wanted, None, conditions, recorder, cancelled)
+        probs = model.logits(hidden[query]).softmax(dim=-1)
+        top = probs.topk(min(N_TOP, len(probs)))
+        rows = rows_needed(conditions, config, len(wanted))
+        under.append(
+            UnderMask(
+                conditions=conditions,
+                loss=frozen(token_losses(model, hidden, wanted, cancelled)),
+                row=frozen(recorder.row),
+                top=tuple(zip(top.indices.tolist(), top.values.tolist(), strict=True)),
+                cache_rows=rows,
+                cache_bytes=bytes_of_rows(rows, config),
+            )
+        )
+    return Windows(query, tuple(under))
+
+
+def token_losses(
+    model: Transformer, hidden: Tensor, token_ids: Tensor, cancelled: Cancelled = never
+) -> Tensor:
+    """Cross-entropy in nats of each token [S] under the final hidden state before it [S, C].
+
+    The first has none before it: NaN.
+
+    Raises:
+        CancelledError: `cancelled` said so.
+    """
+    loss = torch.full((len(token_ids),), torch.nan)
+    for at in range(0, len(token_ids) - 1, _ROWS):
+        give_up_if(cancelled)
+        logits = model.logits(hidden[at : at + _ROWS])  # [rows, V]
+        target = token_ids[at + 1 : at + 1 + _ROWS].to(logits.device)
+        logits = logits[: len(target)]
+        chosen = logits.gather(-1, target[:, None])[:, 0]
+        loss[at + 1 : at + 1 + len(target)] = logits.logsumexp(dim=-1) - chosen
+    return loss

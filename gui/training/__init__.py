@@ -1,0 +1,1 @@
+"""The training lab: its window, its runs, and the processes that train."""

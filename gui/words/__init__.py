@@ -1,0 +1,1 @@
+"""What panels say and count, worked out without Qt."""
