@@ -22,6 +22,7 @@ from PySide6.QtCore import QSettings, QTimer
 from PySide6.QtWidgets import QApplication, QFileDialog
 
 import resources
+from gui.collector import Collector
 from gui.command_line import Options
 from gui.export import picture
 from gui.main_window import MainWindow
@@ -64,6 +65,7 @@ class App:
         self._exporting: Exporting | None = None
         self._remembered = ""  # the path of the model that was remembered last
         self._bundled: Path | None = None  # what to open if the first model cannot be
+        self._collector = Collector()
         self._is_furnished = False
         self._unmade: dict[str, PanelRow] = {}  # panels that nobody has seen yet
         self._furnishing = self._pieces()
@@ -302,7 +304,7 @@ class App:
             return
         graphs.start_import()
         self._remember_model()
-        end_quick_start()
+        self._collector.start()
         if self._options.snapshot is not None:
             if self.store.state.phase == "failed":
                 sys.stderr.write(f"{self.store.state.notice}\n")
@@ -346,6 +348,7 @@ class App:
         """Keep the settings, end the engine's thread."""
         self._is_closed = True
         self._furnishing.close()
+        self._collector.stop()
         if self.controller is None:
             return
         if self._lab is not None:
@@ -381,13 +384,6 @@ def begin_quick_start() -> None:
     """
     sys.setswitchinterval(_SWITCH_SECONDS)
     gc.disable()
-
-
-def end_quick_start() -> None:
-    """Collect garbage again, among what comes from now on: a tenth of a second less each time."""
-    if not gc.isenabled():
-        gc.freeze()
-        gc.enable()
 
 
 def catch_everything(messages: Messages) -> None:

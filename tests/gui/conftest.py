@@ -1,5 +1,6 @@
 """Small models on disk, which the window opens as it opens any other."""
 
+import gc
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,15 @@ def _own_look(qapp: QApplication) -> Iterator[None]:
     qapp.setFont(font)
     qapp.setPalette(palette)
     qapp.setStyleSheet(sheet)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _collects_alone() -> Iterator[None]:
+    """No other thread looks for garbage, as in the program; see `gui.collector`."""
+    gc.disable()
+    yield
+    gc.collect()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")
