@@ -13,6 +13,7 @@ from engine.errors import CheckpointError
 
 _GGUF = ".gguf"
 _OF_A_FOLDER = (".safetensors", ".json")
+_PARTS = (".safetensors", ".json", ".txt", ".model", ".gguf", ".pt", ".pkl")
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
 _WHAT = "a folder that holds a model's config.json, a GGUF file, or nanoGPT's ckpt.pt"
 _ADAPTER_FILE = "adapter_config.json"
@@ -23,12 +24,15 @@ def meant(path: Path) -> Path:
     """The folder of a file that is a part of one, the GGUF file that is alone in a folder, or it.
 
     Raises:
-        CheckpointError: a folder holds several GGUF files and no other model.
+        CheckpointError: a folder holds several GGUF files and no other model, or what would be
+            waited for without an end.
         OSError: it cannot be looked into.
     """
     if path.is_file():
         is_part = path.suffix.lower() in _OF_A_FOLDER and (path.parent / CONFIG_FILE).is_file()
-        return path.parent if is_part else path
+        path = path.parent if is_part else path
+    if path.is_dir():
+        _check_files(path)
     if not path.is_dir() or any((path / name).is_file() for name in (CONFIG_FILE, CHECKPOINT_FILE)):
         return path
     names = one_of_each(
@@ -41,6 +45,17 @@ def meant(path: Path) -> Path:
             "of these files."
         )
     return path / names[0] if names else path
+
+
+def _check_files(folder: Path) -> None:
+    """See that whatever may belong to a model has an end; a pipe or a socket has none."""
+    for each in folder.iterdir():
+        is_part = each.suffix.lower() in _PARTS and each.exists()
+        if is_part and not (each.is_file() or each.is_dir()):
+            raise CheckpointError(
+                f"{folder} cannot be opened: {each.name} in it is a pipe, a socket or a device, "
+                "and no file."
+            )
 
 
 def no_model(path: Path) -> CheckpointError:

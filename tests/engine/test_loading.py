@@ -1,5 +1,6 @@
 """From a folder to a model that can run, or to one sentence."""
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -49,6 +50,16 @@ def test_opening_a_model_does_not_wait_for_torch_s_compiler(folder: Path) -> Non
         [sys.executable, "-c", code, str(folder)], capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors", "tokenizer.json"])
+def test_what_has_no_end_is_not_waited_for(folder: Path, name: str) -> None:
+    """A pipe in a file's place would keep a reader for ever."""
+    (folder / name).unlink()
+    os.mkfifo(folder / name)
+    with pytest.raises(CheckpointError, match=f"{name} in it is a pipe, a socket or a device"):
+        load(folder)
 
 
 def test_a_relative_path_is_known_by_its_full_name(
