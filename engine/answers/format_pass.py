@@ -13,6 +13,7 @@ from engine.conditions import Conditions
 from engine.errors import EngineError
 from engine.formats import Consequence
 from engine.loading import load
+from engine.logit_rows import top
 from engine.memory import available_bytes
 from engine.model import Transformer
 from engine.reading import ModelInfo
@@ -67,7 +68,7 @@ def compare(
             torch.log_softmax(each.logits(hidden[rows]).cpu(), dim=-1)  # [rows, V]
             for each, hidden in ((model, shown), (reference, exact))
         ]
-        n_top_changed += int((logs[0].argmax(-1) != logs[1].argmax(-1)).sum())
+        n_top_changed += int((top(logs[0]) != top(logs[1])).sum())
         following = token_ids[at + 1 : at + 1 + _ROWS, None]
         losses = [
             total - float(log[: len(following)].gather(-1, following).sum())

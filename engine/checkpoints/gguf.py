@@ -9,6 +9,7 @@ from typing import Any
 
 from torch import Tensor
 
+from engine.checkpoints.beginning import begins_with
 from engine.checkpoints.gguf_families import Change, Family
 from engine.checkpoints.gguf_header import MAGIC, Header, TensorPlace, read_header
 from engine.checkpoints.gguf_parts import joined, part_name, part_paths
@@ -25,13 +26,7 @@ _THEIR_LAYER = re.compile(r"\.(\d+)\.")
 
 def is_gguf(path: Path) -> bool:
     """Whether the file begins as a GGUF file does; False where there is none to be read."""
-    try:
-        if not path.is_file():  # a pipe would never answer
-            return False
-        with path.open("rb") as file:
-            return file.read(len(MAGIC)) == MAGIC
-    except (OSError, ValueError):  # ValueError: not allowed in a path
-        return False
+    return begins_with(path, MAGIC)
 
 
 def read(path: Path) -> RawCheckpoint:

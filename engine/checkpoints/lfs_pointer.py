@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from engine.checkpoints.beginning import begins_with
+
 _BEGINNING = b"version https://git-lfs.github.com/spec/"
 NOT_FETCHED = (
     "is only a pointer of Git LFS to a file that was not fetched; run 'git lfs pull' in its "
@@ -11,10 +13,4 @@ NOT_FETCHED = (
 
 def is_lfs_pointer(path: Path) -> bool:
     """Whether a file is such a pointer; False where it cannot be read."""
-    try:
-        if not path.is_file():  # a pipe would never answer
-            return False
-        with path.open("rb") as file:
-            return file.read(len(_BEGINNING)) == _BEGINNING
-    except (OSError, ValueError):  # ValueError: not allowed in a path
-        return False
+    return begins_with(path, _BEGINNING)

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from engine.architectures.gpt2 import HAS_BIAS
+from engine.checkpoints.beginning import begins_with
 from engine.checkpoints.nanogpt_tokens import vocabulary_of
 from engine.checkpoints.plain_pickle import shown
 from engine.checkpoints.raw import RawCheckpoint
@@ -41,12 +42,9 @@ def is_nanogpt(path: Path) -> bool:
     try:
         if path.is_dir():
             return (path / CHECKPOINT_FILE).is_file() and not (path / "config.json").exists()
-        if not path.is_file():  # a pipe would never answer
-            return False
-        with path.open("rb") as file:
-            return file.read(len(ZIP_MAGIC)).startswith((ZIP_MAGIC, _PICKLE_MAGIC))
     except (OSError, ValueError):  # ValueError: not allowed in a path
         return False
+    return begins_with(path, ZIP_MAGIC, _PICKLE_MAGIC)
 
 
 def read(path: Path) -> RawCheckpoint:

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from engine.cancelling import Cancelled, give_up_if, never
 from engine.conditions import Conditions
+from engine.logit_rows import most_probable
 from engine.model import Transformer
 from engine.recorder import frozen
 from engine.windows.masks import UnderMask, Windows, bytes_of_rows, rows_needed
@@ -56,15 +57,13 @@ def read_windows(
     for conditions in masks:
         recorder = RowRecorder(config.n_layer, config.n_head, len(wanted), query)
         hidden = model.hidden(wanted, None, conditions, recorder, cancelled)
-        probs = model.logits(hidden[query]).softmax(dim=-1)
-        top = probs.topk(min(N_TOP, len(probs)))
         rows = rows_needed(conditions, config, len(wanted))
         under.append(
             UnderMask(
                 conditions=conditions,
                 loss=frozen(token_losses(model, hidden, wanted, cancelled)),
                 row=frozen(recorder.row),
-                top=tuple(zip(top.indices.tolist(), top.values.tolist(), strict=True)),
+                top=most_probable(model.logits(hidden[query]), N_TOP),
                 cache_rows=rows,
                 cache_bytes=bytes_of_rows(rows, config),
             )

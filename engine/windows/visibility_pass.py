@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 from engine.cancelling import Cancelled, never
 from engine.conditions import Conditions
 from engine.config import ModelConfig
+from engine.logit_rows import most_probable
 from engine.model import Transformer
 from engine.session import Session
 from engine.windows.masks import visible_keys
+from engine.windows.masks_pass import N_TOP
 from engine.windows.visibility import NUMBERS, Floats, Prediction, Visibility
-
-_N_TOP = 3
 
 
 @torch.inference_mode()
@@ -42,12 +42,11 @@ def read_visibility(
         within = model.logits(row[None])[0]  # [V]
         alone = model.hidden(token_ids[:n_before], None, conditions, None, cancelled)
         apart = (within - model.logits(alone[-1:])[0]).abs().max()
-        top = within.softmax(dim=-1).topk(min(_N_TOP, len(within)))
         predictions.append(
             Prediction(
                 number=number,
                 seen=_seen(conditions, model.config, n_before - 1, len(session)),
-                top=tuple(zip(top.indices.tolist(), top.values.tolist(), strict=True)),
+                top=most_probable(within, N_TOP),
                 loss=float(session.loss[n_before]) if n_before < len(session) else float("nan"),
                 apart=float(apart),
             )
@@ -58,11 +57,10 @@ def read_visibility(
 
 def _n_seen(conditions: Conditions, config: ModelConfig, n_tokens: int) -> NDArray[np.int64]:
     """How many keys the query before each token may see, in the layers that see most [S]."""
-    at = np.arange(n_tokens)
     n_seen = np.zeros(n_tokens, np.int64)
     for window in {config.window(layer) for layer in range(config.n_layer)}:
         for query in range(n_tokens - 1):
-            n_keys = np.count_nonzero(conditions.visible(np.int64(query), at, window))
+            n_keys = np.count_nonzero(visible_keys(conditions, query, n_tokens, window))
             n_seen[query + 1] = max(n_seen[query + 1], n_keys)
     return n_seen
 

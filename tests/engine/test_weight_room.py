@@ -10,31 +10,15 @@ import torch
 
 import engine.architectures
 from engine import matrices
-from engine.checkpoints.folder import save_checkpoint
 from engine.errors import CheckpointError
 from engine.formats import FORMATS, FormatChoice, FormatName, Held
 from engine.loading import Loaded, load
 from engine.model import Transformer
-from engine.tokenizers import Characters
 from engine.weight_room import WeightRoom, held_bytes, peak_bytes
 
-LETTERS = "abcdefghijklmnopqrstuvwxyz "
 BY_PRECISION: tuple[FormatName, ...] = ("float32", "float16", "bfloat16", "int8")
 ways = pytest.mark.parametrize("packs", [True, False], ids=["as here", "without fbgemm"])
 ties = pytest.mark.parametrize("tied", [True, False], ids=["tied", "not tied"])
-
-
-@pytest.fixture
-def make_folder(tiny: Callable[..., Any], tmp_path: Path) -> Callable[..., Path]:
-    """`make_folder(n_layer=1)` is the folder of a model whose tokens are letters."""
-
-    def make(positions: str = "rotary", **sizes: Any) -> Path:
-        tokenizer = Characters(LETTERS)
-        model = tiny(positions, vocab_size=tokenizer.vocab_size, **sizes).model
-        save_checkpoint(tmp_path / "letters", model, tokenizer)
-        return tmp_path / "letters"
-
-    return make
 
 
 @pytest.fixture
