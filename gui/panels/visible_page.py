@@ -3,6 +3,8 @@
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
+from engine.reading import Focus
+from engine.windows.visibility import Prediction, Visibility
 from gui.panels.absence import absence
 from gui.panels.base import Lead
 from gui.theme import Theme
@@ -73,27 +75,26 @@ class VisiblePage(QWidget):
         if missing or reading is None or answer is None or answer.visibility is None:
             self._show_nothing(missing or (answer.obstacle if answer else "") or WAITING)
             return
+        visibility = answer.visibility
         is_fresh = answer.asked in asked_by(reading, state.choice)
         self.table.set_stale(view.state.stale or not is_fresh)
         if number is None:
-            self._show_training(answer)
-        elif answer.visibility.prediction(number) is None:
-            self._show_nothing(too_short(number, answer.visibility.n_tokens))
+            self._show_training(answer, visibility)
+        elif (prediction := visibility.prediction(number)) is None:
+            self._show_nothing(too_short(number, visibility.n_tokens))
         else:
-            self._show_prediction(view, answer, number, is_fresh=is_fresh)
+            focus = (reading if is_fresh else answer.reading).focus
+            self._show_prediction(answer, visibility, prediction, focus)
 
     def _show_nothing(self, sentence: str) -> None:
         self.table.set_empty(sentence)
         self.told.set_wordings("")
         self.proof.set_wordings("")
 
-    def _show_prediction(self, view: View, answer: Answer, number: int, *, is_fresh: bool) -> None:
-        visibility = answer.visibility
-        prediction = None if visibility is None else visibility.prediction(number)
-        assert visibility is not None  # noqa: S101 - asked before, as the next
-        assert prediction is not None  # noqa: S101
-        reading = view.reading if is_fresh and view.reading is not None else answer.reading
-        focus, labels = reading.focus, tuple(map(display, answer.tokens))
+    def _show_prediction(
+        self, answer: Answer, visibility: Visibility, prediction: Prediction, focus: Focus
+    ) -> None:
+        number, labels = prediction.number, tuple(map(display, answer.tokens))
         weights = focus.weights[prediction.query]
         at = focus.layer, focus.head
         strips = prediction_strips(visibility, prediction, weights, at)
@@ -103,9 +104,7 @@ class VisiblePage(QWidget):
         self.told.set_wordings(*guess_said(prediction, labels, answer.reading.info.vocabulary))
         self.proof.set_wordings(*alone_said(prediction))
 
-    def _show_training(self, answer: Answer) -> None:
-        visibility = answer.visibility
-        assert visibility is not None  # noqa: S101 - asked before
+    def _show_training(self, answer: Answer, visibility: Visibility) -> None:
         labels = tuple(map(display, answer.tokens))
         self.table.set_strips(labels, answer.tokens, training_strips(visibility))
         self.table.set_columns(None, None)
