@@ -91,6 +91,7 @@ class PackedHalf(Smaller):
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
         super().__init__()
         self._packed = torch.ops.quantized.linear_prepack_fp16(weight, None)
+        self._multiply = torch.ops.quantized.linear_dynamic_fp16.default
         self.packed_bytes = 2 * weight.numel()
         self.register_buffer("bias", bias, persistent=False)
 
@@ -107,7 +108,7 @@ class PackedHalf(Smaller):
         """[..., K] → [..., N], without the bias."""
         if x.dim() == 1:
             return self.product(x[None])[0]
-        return torch.as_tensor(torch.ops.quantized.linear_dynamic_fp16(x, self._packed))
+        return cast("Tensor", self._multiply(x, self._packed))
 
 
 _LARGEST = 63  # 7 bits; with 8, sums of two products would overflow their 16 bits

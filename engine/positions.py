@@ -76,7 +76,11 @@ def rotate(x: Tensor, table: Tensor) -> Tensor:
     cos, sin = table.to(x.dtype)
     half = cos.shape[-1]
     first, second, rest = x.tensor_split((half, 2 * half), dim=-1)
-    return torch.cat((first * cos - second * sin, second * cos + first * sin, rest), dim=-1)
+    turned = (
+        torch.addcmul(first * cos, second, sin, value=-1),
+        torch.addcmul(second * cos, first, sin),
+    )
+    return torch.cat((*turned, rest), dim=-1)
 
 
 def alibi_slopes(n_head: int) -> Tensor:

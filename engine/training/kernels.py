@@ -21,7 +21,6 @@ from engine.answers.fused import fused_mask
 from engine.attention import Attention, Recorder, Scoring
 from engine.kv_cache import KVCache
 from engine.model import Block, Transformer
-from engine.positions import rotate
 
 _Module = TypeVar("_Module", bound=nn.Module)
 _ROWS = 512  # whose logits are in memory at once
@@ -79,16 +78,16 @@ class FusedAttention(Attention):
         is_watched = kv_cache is not None or record is not None
         if is_watched or x.dim() < 3 or scoring.conditions.off_in(self.layer):
             return super().forward(x, scoring, rotation, kv_cache, record)
-        joined = self.qkv(x).unflatten(-1, (-1, self.head_dim))  # [B, T, H+2G, D]
-        is_normed = not isinstance(self.q_norm, nn.Identity)
-        turns = None if is_normed else rotation
-        q, k, v = _applied(_Heads, joined, turns, self.heads)  # [B, H or G, T, D]
-        if is_normed:
-            q, k = self._normed(q, self.q_norm), self._normed(k, self.k_norm)
-            if rotation is not None:
-                q, k = rotate(q, rotation), rotate(k, rotation)
+        q, k, v = self._projected(x, rotation)  # [B, H or G, T, D]
         mix = self._mix(q, k, v, scoring)  # [B, H, T, D]
         return torch.as_tensor(self.output(mix.transpose(-2, -3).flatten(-2)))
+
+    def _projected(self, x: Tensor, rotation: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+        if not isinstance(self.q_norm, nn.Identity):
+            return self.project(x, rotation)
+        joined = self.qkv(x).unflatten(-1, (-1, self.head_dim))  # [B, T, H+2G, D]
+        q, k, v = _applied(_Heads, joined, rotation, self.heads)
+        return q, k, v
 
     def _mix(self, q: Tensor, k: Tensor, v: Tensor, scoring: Scoring) -> Tensor:
         is_plain = scoring.slopes is None and not scoring.window
