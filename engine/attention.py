@@ -14,7 +14,7 @@ The textbook's four lines are `attend`. What differs from the textbook's:
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -26,14 +26,17 @@ from engine.layers import Linear, make_qk_norm
 from engine.positions import rotate
 
 
-class Recorder(Protocol):
-    """Whoever wants to keep what a pass computes; see `engine.recorder`."""
+class Recorder:
+    """Is told what a pass computes, and keeps nothing of it; see `engine.recorder`."""
 
     def keep_qkv(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> None:
         """A layer's new q [H, T, D], k and v [G, T, D], after the position scheme."""
 
     def keep_weights(self, layer: int, rows: slice, weights: Tensor) -> None:
         """The weights [H, rows, keys up to the block's end] of some of the new queries."""
+
+    def keep_mlp(self, layer: int, mlp: Tensor) -> None:
+        """What a layer's MLP [T, C] puts out, before any norm of it."""
 
     def keep_residual(self, depth: int, residual: Tensor) -> None:
         """The residual [T, C] after so many layers; at depth 0 it is the embedding."""
@@ -209,7 +212,7 @@ class Attention(nn.Module):
         return torch.as_tensor(self.output(mix.transpose(-2, -3).flatten(-2)))
 
     def project(self, x: Tensor, rotation: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-        """x [..., T, C] → q [..., H, T, D], k and v [..., G, T, D]: normed, and q and k turned."""
+        """Of x [..., T, C]: q [..., H, T, D] and k, normed and turned, and v [..., G, T, D]."""
         n_head, n_kv_head, _ = self.heads
         joined: Tensor = self.qkv(x).unflatten(-1, (-1, self.head_dim)).transpose(-2, -3)
         qk, v = joined.tensor_split((n_head + n_kv_head,), dim=-3)

@@ -32,6 +32,7 @@ class Block(nn.Module):
 
     def __init__(self, config: ModelConfig, layer: int) -> None:
         super().__init__()
+        self.layer = layer
         self.placement = config.norm_placement
         self.parallel = config.parallel_residual
         before, after = self.placement != "output", self.placement in ("output", "both")
@@ -52,16 +53,25 @@ class Block(nn.Module):
     ) -> Tensor:
         """[..., T, C] → [..., T, C]."""
         read = x if self.placement == "post" else self.attention_norm(x)
-        return self.finish(x, self.attention(read, scoring, rotation, kv_cache, record))
+        attended = self.attention(read, scoring, rotation, kv_cache, record)
+        between = self.add_attention(x, attended)
+        read = x if self.parallel else between
+        mlp = self.mlp(read if self.placement == "post" else self.mlp_norm(read))
+        if record is not None:
+            record.keep_mlp(self.layer, mlp)
+        return self.add_mlp(between, mlp)
 
-    def finish(self, x: Tensor, attended: Tensor) -> Tensor:
-        """The residual behind the block, from that before it and what its attention puts out."""
+    def add_attention(self, x: Tensor, attended: Tensor) -> Tensor:
+        """The residual between the parts, from that before the block and what attention gives."""
         if self.placement == "post":
-            x = self.attention_norm(x + attended)
-            return torch.as_tensor(self.mlp_norm(x + self.mlp(x)))
-        before, x = x, x + self.attention_output_norm(attended)
-        read = before if self.parallel else x
-        return torch.as_tensor(x + self.mlp_output_norm(self.mlp(self.mlp_norm(read))))
+            return torch.as_tensor(self.attention_norm(x + attended))
+        return torch.as_tensor(x + self.attention_output_norm(attended))
+
+    def add_mlp(self, x: Tensor, mlp: Tensor) -> Tensor:
+        """The residual behind the block, from that between its parts and what the MLP puts out."""
+        if self.placement == "post":
+            return torch.as_tensor(self.mlp_norm(x + mlp))
+        return torch.as_tensor(x + self.mlp_output_norm(mlp))
 
 
 class Transformer(nn.Module):

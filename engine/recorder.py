@@ -5,6 +5,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from engine.attention import Recorder
 from engine.conditions import Conditions
 from engine.config import ModelConfig
 from engine.trace import (
@@ -50,7 +51,7 @@ def _to_bytes(weights: Tensor) -> Tensor:
     return (weights.sqrt() * 255).round().to(torch.uint8)
 
 
-class PassRecorder:
+class PassRecorder(Recorder):
     """Owns the growing arrays of one pass; `trace` closes it."""
 
     def __init__(
@@ -68,6 +69,7 @@ class PassRecorder:
         self.q = torch.empty(layers, heads, n_new, config.head_dim)
         self.k = torch.empty(layers, groups, n_new, config.head_dim)
         self.v = torch.empty(layers, groups, n_new, config.head_dim)
+        self.mlp = torch.empty(layers, n_new, config.d_model)
         self.peaks = torch.zeros(layers, heads, n_new, bins, dtype=torch.uint8)
         self.first = torch.empty(layers, heads, n_new, dtype=torch.uint8)
         self.features = torch.empty(layers, heads, n_new, N_FEATURES)
@@ -107,8 +109,9 @@ class PassRecorder:
         features[..., FIRST_TOKEN] = weights[..., 0]
         features[..., ENTROPY] = row_entropy(weights)
 
-    def keep_residual(self, depth: int, residual: Tensor) -> None:
-        """Not kept: whoever asks for it runs a pass of their own."""
+    def keep_mlp(self, layer: int, mlp: Tensor) -> None:
+        """What a layer's MLP [T, C] puts out."""
+        self.mlp[layer] = mlp
 
     def _block_selectors(self, rows: slice, n_keys: int, window: int) -> Tensor:
         """Which keys each selected feature sums over, 0 or 1: [rows, keys, selected].
@@ -149,6 +152,7 @@ class PassRecorder:
             q=frozen(self.q),
             k=frozen(self.k),
             v=frozen(self.v),
+            mlp=frozen(self.mlp),
             hidden=frozen(hidden),
             loss=frozen(loss),
             rank=frozen(rank),

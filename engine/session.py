@@ -90,6 +90,15 @@ class Session:
         """One layer's values [G, S, D]."""
         return self._stitch([trace.v[layer] for trace in self.traces], 1, _NO_ROWS)
 
+    def mlp(self, rows: slice) -> Floats:
+        """What each layer's MLP put out at the positions of `rows` [L, T, C], before any norm."""
+        parts = [
+            trace.mlp[:, max(0, rows.start - trace.start) : rows.stop - trace.start]
+            for trace in self.traces
+            if trace.start < rows.stop and rows.start < trace.end
+        ]
+        return self._stitch(parts, 1, _NO_ROWS)
+
     def hidden(self, position: int) -> Floats:
         """The final hidden state at one position [C].
 

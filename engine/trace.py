@@ -1,7 +1,8 @@
 """What is known about one pass: a frozen record of the rows that it computed.
 
-A record keeps q, k, v and the final hidden state of its new tokens, which is the whole story:
-any pattern and any logit can be computed from them again. The L · H · T · S weights themselves
+A record keeps q, k, v, what each MLP put out and the final hidden state of its new tokens, which is
+the whole story: any pattern, any residual and any logit can be computed from them again, all but
+the first without the better part of the weights. The L · H · T · S weights themselves
 are not kept; what a panel needs of all heads at once is condensed while they pass by:
 
 - `peaks`: each row's largest weight per bin of keys, as round(255 · √weight). Bins are powers of
@@ -41,6 +42,7 @@ _TOKEN_AXIS = {
     "q": 2,
     "k": 2,
     "v": 2,
+    "mlp": 1,
     "hidden": 0,
     "loss": 0,
     "rank": 0,
@@ -82,6 +84,7 @@ class Trace:
     q: Floats  # [L, H, T, D], after the position scheme
     k: Floats  # [L, G, T, D], after the position scheme
     v: Floats  # [L, G, T, D]
+    mlp: Floats  # [L, T, C], what each MLP put out, before any norm of it
     hidden: Floats  # [T, C], after the final norm
     loss: Floats  # [T]
     rank: NDArray[np.int64]  # [T]

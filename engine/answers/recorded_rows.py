@@ -1,8 +1,8 @@
 """Rows of a session computed once more, any of them, without those before them.
 
 The scores and the mix are worked out by the function that the pass called, from the q, k and v
-that it recorded; what follows is a row's own affair. So no row before is computed again, and no
-mask is asked twice.
+that it recorded, and what the MLP made of a row is recorded too. So no row before is computed
+again, no mask is asked twice, and few of the weights have to be read.
 """
 
 from collections.abc import Iterator
@@ -67,6 +67,10 @@ class RecordedRows:
                 mix[head] = mix_instead(self.session, layer, head, rows, scoring)
             yield mix
 
+    def mlp(self, rows: slice) -> Tensor:
+        """What each layer's MLP put out [L, T, C], before any norm of it."""
+        return torch.tensor(self.session.mlp(rows), device=self.model.device)
+
     def residuals(self, rows: slice, cancelled: Cancelled = never) -> Iterator[Tensor]:
         """The residual [T, C] at each depth, from the embedding to the last layer.
 
@@ -75,10 +79,12 @@ class RecordedRows:
         """
         x = self.embedded(rows)
         yield x
-        for block, mix in zip(self.model.blocks, self.mixes(rows), strict=True):
+        each = zip(self.model.blocks, self.mixes(rows), self.mlp(rows), strict=True)
+        for block, mix, mlp in each:
             give_up_if(cancelled)
             assert isinstance(block, Block)  # noqa: S101 - which a ModuleList does not know
-            x = block.finish(x, block.attention.output(mix.transpose(0, 1).flatten(1)))
+            attended = block.attention.output(mix.transpose(0, 1).flatten(1))
+            x = block.add_mlp(block.add_attention(x, attended), mlp)
             yield x
 
 

@@ -74,35 +74,29 @@ def read_stream(
     token = model.embedding(token_ids)[0] * model.config.embedding_scale
     layers: list[_Layer] = []
     x = first
-    for block, mix in zip(model.blocks, rows.mixes(at), strict=True):
+    for block, mix, mlp in zip(model.blocks, rows.mixes(at), rows.mlp(at), strict=True):
         give_up_if(cancelled)
         assert isinstance(block, Block)  # noqa: S101 - which a ModuleList does not know
-        layers.append(_read_layer(block, mix[:, 0], x))
+        layers.append(_read_layer(block, x, mix[:, 0], mlp[0]))
         x = layers[-1].residual
     return _stream(model, session, position, (token, first - token), first, layers)
 
 
-def _read_layer(block: Block, mix: Tensor, x: Tensor) -> _Layer:
-    """What a block adds to the residual [C], given its heads' mixes [H, D]."""
+def _read_layer(block: Block, x: Tensor, mix: Tensor, mlp: Tensor) -> _Layer:
+    """What a block adds to the residual [C], given its heads' mixes [H, D] and its MLP's row."""
     output = block.attention.output
     alone = torch.diag_embed(mix.T).permute(1, 2, 0)  # [H, H, D]: each head, and 0 at the others
     heads = output.product(alone.flatten(1))  # [H, C]
     bias: Tensor | None = output.bias
     mixed = heads.sum(dim=0) if bias is None else heads.sum(dim=0) + bias
-    if block.placement == "post":
-        after_attention = block.attention_norm(x + mixed)
-        mlp = block.mlp(after_attention)
-        return _Layer(heads, bias, mlp, block.mlp_norm(after_attention + mlp))
+    residual = block.add_mlp(block.add_attention(x, mixed), mlp)
     norm = _Linear.of(block.attention_output_norm, mixed)
     if norm is not None:
         heads = norm(heads)
         bias = None if bias is None else norm(bias)
         if norm.bias is not None:
             bias = norm.bias if bias is None else bias + norm.bias
-        mixed = heads.sum(dim=0) if bias is None else heads.sum(dim=0) + bias
-    read = x if block.parallel else x + mixed
-    mlp = block.mlp_output_norm(block.mlp(block.mlp_norm(read)))
-    return _Layer(heads, bias, mlp, x + mixed + mlp)
+    return _Layer(heads, bias, block.mlp_output_norm(mlp), residual)
 
 
 def _stream(

@@ -27,7 +27,7 @@ from engine.kv_cache import KVCache
 from engine.model import CAUSAL, Transformer
 
 
-class PartClock:
+class PartClock(attention.Recorder):
     """Times passes of one model; owns when the latest went from part to part."""
 
     def __init__(self, model: Transformer) -> None:
@@ -116,9 +116,3 @@ class PartClock:
         """Attention begins."""
         self._n_products = 0
         self._enter("scores")
-
-    def keep_weights(self, layer: int, rows: slice, weights: Tensor) -> None:
-        """Nothing: the products have told already."""
-
-    def keep_residual(self, depth: int, residual: Tensor) -> None:
-        """Nothing."""

@@ -4,6 +4,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
+from torch import Tensor
+
+from engine.attention import Recorder
 from engine.cancelling import Cancelled, give_up_if
 from engine.errors import CancelledError
 
@@ -11,7 +14,7 @@ _Answer = TypeVar("_Answer")
 
 
 @dataclass(frozen=True)
-class GivingWay:
+class GivingWay(Recorder):
     """A recorder of a pass that keeps nothing, and gives it up in the midst of a layer.
 
     A layer of a long pass takes too long to be waited for: this asks before attention and after
@@ -20,16 +23,17 @@ class GivingWay:
 
     cancelled: Cancelled
 
-    def keep_qkv(self, layer: int, q: object, k: object, v: object) -> None:  # noqa: ARG002
+    def keep_qkv(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> None:  # noqa: ARG002
         """Attention begins."""
         give_up_if(self.cancelled)
 
-    def keep_weights(self, layer: int, rows: slice, weights: object) -> None:  # noqa: ARG002
+    def keep_weights(self, layer: int, rows: slice, weights: Tensor) -> None:  # noqa: ARG002
         """A block of queries is done."""
         give_up_if(self.cancelled)
 
-    def keep_residual(self, depth: int, residual: object) -> None:
-        """The pass asks there by itself."""
+    def keep_mlp(self, layer: int, mlp: Tensor) -> None:  # noqa: ARG002
+        """The layer is nearly done."""
+        give_up_if(self.cancelled)
 
 
 def patiently(work: Callable[[], _Answer]) -> Iterator[_Answer | None]:

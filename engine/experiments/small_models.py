@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
+from engine.attention import Recorder
 from engine.cancelling import Cancelled, never
 from engine.checkpoints.folder import Checkpoint, load_checkpoint
 from engine.conditions import Conditions, Mask
@@ -163,16 +164,13 @@ def _written(run: Run, token_ids: list[int], cancelled: Cancelled) -> Iterator[i
         yield known[-1]
 
 
-class _PassRecorder:
+class _PassRecorder(Recorder):
     """Owns what one pass shows of a text: one head's weights, and the last row at every depth."""
 
     def __init__(self, head: tuple[int, int], n_tokens: int) -> None:
         self._layer, self._head = head
         self.pattern = torch.zeros(n_tokens, n_tokens)
         self.residuals: list[Tensor] = []
-
-    def keep_qkv(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> None:
-        """Not asked."""
 
     def keep_weights(self, layer: int, rows: slice, weights: Tensor) -> None:
         """Keep the head's rows of the weights [H, rows, keys]."""

@@ -6,14 +6,14 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from engine.attention import Scoring, matmul_heads
+from engine.attention import Recorder, Scoring, matmul_heads
 from engine.config import ModelConfig
 from engine.kv_cache import KVCache, Places
 from engine.windows.eviction import NEVER, Budget
 from engine.windows.heavy_hitters import give_up
 
 
-class EvictingCache(KVCache):
+class EvictingCache(KVCache, Recorder):
     """Owns two tensors [L, G, B, D], where their rows stand, and how much weight each has got.
 
     Many tokens can be read in one pass, each query finding what it would find if it came by itself:
@@ -179,6 +179,3 @@ class EvictingCache(KVCache):
             n_held = weights.shape[-1]
             by_group = weights.cpu().view(len(self._groups), -1, n_held)
             self._weight[layer, :, :n_held] += by_group.sum(dim=1, dtype=torch.float64)  # [G, ≤ B]
-
-    def keep_residual(self, depth: int, residual: Tensor) -> None:
-        """Not asked."""

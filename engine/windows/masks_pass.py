@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from engine.attention import Recorder
 from engine.cancelling import Cancelled, give_up_if, never
 from engine.conditions import Conditions
 from engine.logit_rows import most_probable
@@ -16,23 +17,17 @@ N_TOP = 3
 _ROWS = 64  # of logits worked out together: a whole text's would be T · V numbers
 
 
-class RowRecorder:
+class RowRecorder(Recorder):
     """Owns one query's weights [L, H, S] in all heads of one pass; nothing else is kept."""
 
     def __init__(self, n_layer: int, n_head: int, n_tokens: int, query: int) -> None:
         self.row = torch.zeros(n_layer, n_head, n_tokens)
         self._query = query
 
-    def keep_qkv(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> None:
-        """Not asked."""
-
     def keep_weights(self, layer: int, rows: slice, weights: Tensor) -> None:
         """Keep the query's row of the weights [H, rows, keys], if it is among them."""
         if rows.start <= self._query < rows.stop:
             self.row[layer, :, : weights.shape[-1]] = weights[:, self._query - rows.start]
-
-    def keep_residual(self, depth: int, residual: Tensor) -> None:
-        """Not asked."""
 
 
 @torch.inference_mode()

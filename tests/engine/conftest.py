@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from engine.attention import Recorder
 from engine.checkpoints.folder import save_checkpoint
 from engine.conditions import Conditions
 from engine.model import Transformer
@@ -191,7 +192,7 @@ def reference() -> Callable[..., tuple[Floats, Floats]]:
 
 
 @dataclass
-class Spy:
+class Spy(Recorder):
     """A recorder that keeps whatever one pass hands over, as it was used."""
 
     qkv: dict[int, tuple[Tensor, Tensor, Tensor]] = field(default_factory=dict)
@@ -206,9 +207,6 @@ class Spy:
         assert rows.start == sum(block.shape[1] for block in self.blocks.get(layer, []))
         assert rows.stop - rows.start == weights.shape[1]
         self.blocks.setdefault(layer, []).append(weights.clone())
-
-    def keep_residual(self, depth: int, residual: Tensor) -> None:
-        """Not asked."""
 
     def weights(self, n_keys: int) -> NDArray[np.float32]:
         """All weights of the pass [L, H, T, S]; what was not computed is 0."""

@@ -15,6 +15,7 @@ from engine.answers import format_pass
 from engine.answers.cell import CellArithmetic
 from engine.answers.lens import Lens
 from engine.answers.residual import Stream
+from engine.attention import Recorder
 from engine.conditions import Conditions
 from engine.errors import CancelledError, EngineError
 from engine.formats import FORMATS, FormatChoice, FormatName, Held
@@ -321,7 +322,7 @@ def test_a_device_that_is_not_there_is_refused_in_one_sentence(
     assert matrices.or_processor(FormatChoice("int8", device)) == FormatChoice("int8", "cpu")
 
 
-class OnDevice:
+class OnDevice(Recorder):
     """A recorder that only looks at where a pass computes."""
 
     def __init__(self) -> None:
@@ -334,6 +335,10 @@ class OnDevice:
     def keep_weights(self, _layer: int, _rows: slice, weights: Tensor) -> None:
         """Of a block."""
         self.seen.add(weights.device.type)
+
+    def keep_mlp(self, _layer: int, mlp: Tensor) -> None:
+        """Of a layer."""
+        self.seen.add(mlp.device.type)
 
     def keep_residual(self, _depth: int, residual: Tensor) -> None:
         """At any depth."""
