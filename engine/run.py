@@ -1,6 +1,6 @@
 """The live machine: a model, its KV cache and the conditions, reading one text."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
 
@@ -34,6 +34,9 @@ from engine.trace import Trace
 
 Floats = NDArray[np.float32]
 Bools = NDArray[np.bool_]
+
+# Hears what has been read so far, and what that has cost.
+SoFar = Callable[[Session, PassStats], None]
 
 # Rows of logits worked out together: a whole text's would be T · V numbers.
 _LOGIT_ROWS = 64
@@ -100,11 +103,19 @@ class Run:
         self._past = self._lens = self._stream = self._logits = None
         self._kv_cache.rewind(0)
 
-    def read(self, token_ids: Sequence[int], cancelled: Cancelled = never) -> Session:
+    def read(
+        self,
+        token_ids: Sequence[int],
+        cancelled: Cancelled = never,
+        most_rows: int = 0,
+        so_far: SoFar = lambda _session, _stats: None,
+    ) -> Session:
         """Make `token_ids` the text: keep the common prefix, compute the rest.
 
-        If the pass is given up, the run holds what it knew before, cut to the common prefix
-        where that can be reused; whatever it holds is true of its own text.
+        Where the cache goes on growing, more rows than `most_rows` are computed in several passes
+        of no more than so many (0: of any number), and `so_far` hears of each but the last. If a
+        pass is given up, the run holds what it knew before, cut to the common prefix where that
+        can be reused; whatever it holds is true of its own text.
 
         Raises:
             ContextFullError: there are more tokens than the context holds.
@@ -123,25 +134,30 @@ class Run:
         if reuse:
             self.session = self.session.truncate(n_kept)
             self._kv_cache.rewind(n_kept)
-        seconds = 0.0
-        if n_kept < len(wanted):
-            trace = self._pass(wanted, n_kept, self._kv_cache if reuse else None, cancelled)
+        seconds, start = 0.0, n_kept
+        for end in _ends(n_kept, len(wanted), most_rows if reuse else 0):
+            trace = self._pass(wanted[:end], start, self._kv_cache if reuse else None, cancelled)
             self.session = self.session.append(trace)
-            seconds = trace.seconds
-        elif not len(wanted):
-            self.session = Session()
-        self.stats = self.stats.plus(
-            PassStats(
-                n_tokens=len(wanted),
-                n_computed=len(wanted) - n_kept,
-                n_kept=n_kept,
-                seconds=seconds,
-                cache_bytes=self._kv_cache.used_bytes,
-                cached=self.use_cache,
-                reason=reason,
-            )
-        )
+            seconds, start = seconds + trace.seconds, end
+            stats = self._stats(end, n_kept, seconds, reason)
+            if end < len(wanted):
+                so_far(self.session, stats)
+        if n_kept == len(wanted):
+            self.session = self.session.truncate(n_kept)
+            stats = self._stats(n_kept, n_kept, seconds, reason)
+        self.stats = self.stats.plus(stats)
         return self.session
+
+    def _stats(self, n_tokens: int, n_kept: int, seconds: float, reason: Reason) -> PassStats:
+        return PassStats(
+            n_tokens=n_tokens,
+            n_computed=n_tokens - n_kept,
+            n_kept=n_kept,
+            seconds=seconds,
+            cache_bytes=self._kv_cache.used_bytes,
+            cached=self.use_cache,
+            reason=reason,
+        )
 
     def _reason(self, n_common: int) -> Reason:
         if not self.conditions.append_only:
@@ -429,3 +445,9 @@ class Run:
                 block, first[layer, :, rows] = condense(weights, size)
                 peaks[layer, :, rows, : block.shape[-1]] = block
         return frozen(peaks), frozen(first)
+
+
+def _ends(start: int, end: int, most_rows: int) -> list[int]:
+    """Where passes end that compute the rows from start to end, about as many in each."""
+    n_passes = -(-(end - start) // most_rows) if most_rows else int(start < end)
+    return [start + (end - start) * nth // n_passes for nth in range(1, n_passes + 1)]

@@ -26,7 +26,7 @@ from engine.errors import ContextFullError, EngineError
 from engine.formats import Consequence
 from engine.loading import Loaded
 from engine.model import Transformer
-from engine.reading import CacheCheck, Focus, Look, Reading, Reason
+from engine.reading import CacheCheck, Focus, Look, PassStats, Reading, Reason
 from engine.readouts import checks, head_roles
 from engine.run import Run
 from engine.sampling import Floats, Sampling, Stages, draw, stages
@@ -39,6 +39,13 @@ from engine.windows.masks import Windows, three_masks
 from engine.windows.masks_pass import read_windows
 from engine.windows.visibility import Visibility
 from engine.windows.visibility_pass import read_visibility
+
+# Hears what may be shown while a text is being read.
+Meanwhile = Callable[[Reading], None]
+
+# How much of a long text is read before it is shown: rows × weights, half a second's work.
+_PIECE = 2.5e10
+_LEAST_ROWS = 16  # with fewer, reading the weights takes most of the time
 
 
 class Scope:
@@ -67,9 +74,15 @@ class Scope:
 
     # Text
 
-    def edit(self, text: str, cancelled: Cancelled = never) -> Reading:
-        """Make `text` the prompt; what it shares with the text before is not computed again."""
-        return self._read(self.document_of(text), cancelled)
+    def edit(
+        self, text: str, cancelled: Cancelled = never, meanwhile: Meanwhile = lambda _reading: None
+    ) -> Reading:
+        """Make `text` the prompt; what it shares with the text before is not computed again.
+
+        A long one is read piece by piece, and `meanwhile` hears of each but the last: a moment
+        whose cursor stands behind what has been read.
+        """
+        return self._read(self.document_of(text), cancelled, meanwhile=meanwhile)
 
     def document_of(self, text: str) -> Document:
         """A prompt as tokens, with those before it that the model expects, unless switched off."""
@@ -178,10 +191,15 @@ class Scope:
 
     # Settings
 
-    def set_conditions(self, conditions: Conditions, cancelled: Cancelled = never) -> Reading:
-        """Run the same text under other conditions, from position 0 on."""
+    def set_conditions(
+        self,
+        conditions: Conditions,
+        cancelled: Cancelled = never,
+        meanwhile: Meanwhile = lambda _reading: None,
+    ) -> Reading:
+        """Run the same text under other conditions, from position 0 on; in pieces as `edit`."""
         self._run.set_conditions(conditions)
-        return self._read(self._document, cancelled, self._cursor)
+        return self._read(self._document, cancelled, self._cursor, meanwhile)
 
     def prepare(self, conditions: Conditions, sampling: Sampling) -> None:
         """Have the next text read under these; nothing is read before."""
@@ -433,11 +451,25 @@ class Scope:
     def _n_fallen(self) -> int:
         return self._document.n_fallen
 
-    def _read(self, document: Document, cancelled: Cancelled, cursor: int | None = None) -> Reading:
+    def _read(
+        self,
+        document: Document,
+        cancelled: Cancelled,
+        cursor: int | None = None,
+        meanwhile: Meanwhile = lambda _reading: None,
+    ) -> Reading:
+        cursor = len(document) if cursor is None else cursor
+
+        def so_far(session: Session, stats: PassStats) -> None:
+            at, computed = document.n_fallen + len(session), (stats.n_kept, stats.n_tokens)
+            if at < cursor:
+                meanwhile(self._reading_of(document, at, session, stats.reason, computed))
+
         before = len(self._run.stats)
-        self._run.read(document.token_ids[document.n_fallen :], cancelled)
+        most_rows = max(_LEAST_ROWS, int(_PIECE / self.info.n_parameters))
+        self._run.read(document.token_ids[document.n_fallen :], cancelled, most_rows, so_far)
         self._document = document
-        self._cursor = len(document) if cursor is None else cursor
+        self._cursor = cursor
         _ = document.spans  # worked out here, so that the window need not
         fresh = self._run.stats[before:]
         if not fresh:
@@ -457,7 +489,17 @@ class Scope:
         return latest[2]
 
     def _reading(self, reason: Reason, computed: tuple[int, int]) -> Reading:
-        session = self._shown()
+        shown = self._shown()
+        return self._reading_of(self._document, self._cursor, shown, reason, computed)
+
+    def _reading_of(
+        self,
+        document: Document,
+        cursor: int,
+        session: Session,
+        reason: Reason,
+        computed: tuple[int, int],
+    ) -> Reading:
         roles = head_roles(session)
         _ = roles.names, session.loss  # as with the spans of `_read`
         config = self.info.config
@@ -470,9 +512,9 @@ class Scope:
         position = last if look.query is None else min(max(0, look.query), last)
         return Reading(
             info=self.info,
-            document=self._document,
-            cursor=self._cursor,
-            n_fallen=self._n_fallen,
+            document=document,
+            cursor=cursor,
+            n_fallen=document.n_fallen,
             session=session,
             conditions=self._run.conditions,
             use_cache=self._run.use_cache,

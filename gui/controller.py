@@ -109,6 +109,7 @@ class Controller(QObject):
     """Owns the engine's thread and the order in which things are asked of it."""
 
     _opening = Signal(str, float)  # from the engine's thread: a model's name, how much is read
+    _part = Signal(object)  # from there too: the Reading of the first part of a long text
     settled = Signal()  # an answer is shown and nothing more is being worked on
 
     def __init__(self, store: Store, engine: EngineThread, messages: Messages) -> None:
@@ -130,6 +131,7 @@ class Controller(QObject):
         self._windowing = windowing.Windowing(store, messages, asking)
         self._costing = Costing(store, engine, self._on_scope)
         self._opening.connect(self._show_opening)
+        self._part.connect(self._show_part)
         engine.answered.connect(self._on_answer)
         engine.failed.connect(self._on_failure)
         engine.crashed.connect(self._on_crash)
@@ -166,7 +168,8 @@ class Controller(QObject):
     def _(self, wish: wishes.EditText) -> None:
         self._stop_playing()
         self._store.update(text=wish.text)
-        self._ask("edit", lambda scope, void: scope.edit(wish.text, void), _EDIT)
+        part = self._part.emit
+        self._ask("edit", lambda scope, void: scope.edit(wish.text, void, part), _EDIT)
 
     @fulfil.register
     def _(self, wish: wishes.SelectHead) -> None:
@@ -320,7 +323,7 @@ class Controller(QObject):
             self._asked_conditions = conditions
             self._ask(
                 "conditions",
-                lambda scope, void: scope.set_conditions(conditions, void),
+                lambda scope, void: scope.set_conditions(conditions, void, self._part.emit),
                 _CHECK | {"conditions"},
             )
 
@@ -524,6 +527,16 @@ class Controller(QObject):
         # An edit makes earlier steps void, so the text of a step is never older than the editor's.
         self._show(reading, text=reading.document.text)
         self._continue_or_stop(reading)
+
+    def _show_part(self, reading: Reading) -> None:
+        """So much of the text that is awaited has been read."""
+        state = self._store.state
+        is_awaited = self._awaits_more_than(_CHECK) and not self._is_opening
+        is_it = reading.document.text == state.text and reading.conditions == state.conditions
+        if is_awaited and is_it:
+            n_all = len(reading.document) - reading.n_fallen
+            notice = f"Reading … {reading.n_tokens:,} of {n_all:,} tokens"
+            self._store.update(reading=reading, stale=False, cache_check=None, notice=notice)
 
     def _show(self, reading: Reading, **more: str) -> None:
         """An answer has come: it is what the window shows now."""

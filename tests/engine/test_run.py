@@ -209,6 +209,59 @@ def test_a_token_outside_the_vocabulary_is_refused_and_leaves_the_run(
     assert run.session is session
 
 
+@pytest.mark.parametrize("conditions", CONDITIONS.values(), ids=CONDITIONS)
+@pytest.mark.parametrize("positions", POSITIONS)
+@pytest.mark.parametrize("most_rows", [1, 3, 4, 99])
+def test_a_text_that_is_read_in_pieces_is_the_same(
+    tiny: Tiny, positions: str, conditions: Conditions, most_rows: int
+) -> None:
+    run = tiny(positions)
+    run.set_conditions(conditions)
+    run.read(TEXT, most_rows=most_rows)
+    _assert_same(run, _fresh(run, TEXT))
+
+
+def test_pieces_are_even_and_told_of_as_soon_as_they_are_read(tiny: Tiny) -> None:
+    """Seven new rows in pieces of at most three are three pieces, and one entry in the stats."""
+    run, told = tiny(), []
+    run.read(TEXT[:3])
+    run.read(
+        TEXT,
+        most_rows=3,
+        so_far=lambda session, stats: told.append(
+            (session.token_ids.tolist(), stats.n_kept, stats.n_computed, stats.reason)
+        ),
+    )
+    assert told == [(TEXT[:5], 3, 2, "grown"), (TEXT[:7], 3, 4, "grown")]
+    assert [(each.n_tokens, each.n_kept, each.n_computed) for each in run.stats] == [
+        (3, 0, 3),
+        (10, 3, 7),
+    ]
+    assert run.stats[-1].seconds == pytest.approx(sum(t.seconds for t in run.session.traces[1:]))
+
+
+@pytest.mark.parametrize("conditions", [Conditions(), MASK_OFF], ids=["cache off", "mask off"])
+def test_where_every_pass_computes_all_rows_there_are_no_pieces(
+    tiny: Tiny, conditions: Conditions
+) -> None:
+    run, told = tiny(), []
+    run.set_conditions(conditions)
+    run.set_cache(use=conditions == MASK_OFF)
+    run.read(TEXT, most_rows=3, so_far=lambda *piece: told.append(piece))
+    assert not told
+    assert len(run.session.traces) == 1
+
+
+def test_reading_that_is_given_up_between_two_pieces_leaves_those_before(tiny: Tiny) -> None:
+    run, told = tiny(), []
+    with pytest.raises(CancelledError):
+        run.read(TEXT, lambda: bool(told), 4, lambda *piece: told.append(piece))
+    assert len(run.session) == 3
+    run.read(TEXT)
+    assert run.stats[-1].n_kept == 3
+    _assert_same(run, _fresh(run, TEXT))
+
+
 @pytest.mark.parametrize("n_layers_done", [0, 1])
 @pytest.mark.parametrize("kept", [0, 4, 7])
 def test_a_pass_that_is_given_up_leaves_a_true_prefix(

@@ -473,6 +473,52 @@ def test_conditions_whose_pass_was_given_up_are_in_force_all_the_same(
     assert_same(reading, fresh(loaded, reading, Look()))
 
 
+def test_a_long_text_is_shown_piece_by_piece_while_it_is_read(
+    scope: Scope, loaded: Loaded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each moment is what a scope would show that goes back to it when all has been read."""
+    monkeypatch.setattr("engine.scope._PIECE", 4)  # rows, of a model that says it has one weight
+    monkeypatch.setattr("engine.scope._LEAST_ROWS", 1)
+    told: list[Reading] = []
+    scope.edit("ab")
+    last = scope.edit("abcdefghijk", meanwhile=told.append)
+    assert [(each.cursor, each.n_tokens) for each in told] == [(5, 5), (8, 8)]
+    assert [each.computed for each in [*told, last]] == [(2, 5), (2, 8), (2, 11)]
+    assert {each.document for each in [*told, last]} == {last.document}
+    assert last.at_end
+    for each in [*told, last]:
+        assert_same(each, fresh(loaded, each, Look()))
+
+
+def test_pieces_beyond_the_moment_that_is_shown_are_not_told_of(
+    scope: Scope, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Other conditions keep showing an earlier moment; the text is read to its end all the same."""
+    monkeypatch.setattr("engine.scope._PIECE", 2)
+    monkeypatch.setattr("engine.scope._LEAST_ROWS", 1)
+    told: list[Reading] = []
+    scope.edit("abcdefgh")
+    scope.go_to(5)
+    window = Conditions(mask="window", window=2)
+    reading = scope.set_conditions(window, meanwhile=told.append)
+    assert [each.n_tokens for each in told] == [2, 4]
+    assert (reading.cursor, scope.go_to(8).n_tokens) == (5, 8)
+
+
+def test_a_text_that_was_given_up_between_two_pieces_is_not_the_text(
+    scope: Scope, loaded: Loaded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engine.scope._PIECE", 2)
+    monkeypatch.setattr("engine.scope._LEAST_ROWS", 1)
+    scope.edit("abc")
+    told: list[Reading] = []
+    with pytest.raises(CancelledError):
+        scope.edit("kjihgf", lambda: bool(told), told.append)
+    reading = scope.look(Look())
+    assert reading.document.text == "abc"
+    assert_same(reading, fresh(loaded, reading, Look()))
+
+
 # Bytes
 
 

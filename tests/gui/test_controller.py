@@ -368,6 +368,37 @@ def test_a_keystroke_makes_the_pass_before_it_void(desk: Desk, scopes: type[Watc
     assert [call for call in scopes.calls if call == "edit"] == ["edit", "edit"]
 
 
+def test_a_long_text_is_shown_while_it_is_read(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The window says how far reading has come, and what it shows is not called old."""
+    n_parameters = desk.reading.info.n_parameters
+    monkeypatch.setattr("engine.scope._PIECE", 4 * n_parameters)
+    monkeypatch.setattr("engine.scope._LEAST_ROWS", 1)
+    desk.states.clear()
+    desk.settle(EditText("To be, or not"))
+    shown = [(each.reading.n_tokens, each.notice) for each in desk.states if each.reading]
+    told = [each for each in dict.fromkeys(shown) if "Reading" in each[1]]
+    assert told == [(9, "Reading … 9 of 13 tokens")]
+    assert {each.stale for each in desk.states if "Reading" in each.notice} == {False}
+    assert (desk.shown, desk.reading.n_tokens) == ("To be, or not", 13)
+    assert not desk.state.notice
+
+
+def test_a_piece_of_a_text_that_was_typed_over_is_not_shown(
+    desk: Desk, scopes: type[WatchedScope], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first piece of one text is told when the next text is typed already."""
+    monkeypatch.setattr("engine.scope._PIECE", 4 * desk.reading.info.n_parameters)
+    monkeypatch.setattr("engine.scope._LEAST_ROWS", 1)
+    scopes.gate.clear()
+    desk.wish(EditText("Who is there?"))
+    first = desk.reading
+    scopes.gate.set()
+    desk.states.clear()
+    desk.settle(EditText("To be, or not"))
+    texts = {each.reading.document.text for each in desk.states if each.reading}
+    assert texts <= {first.document.text, "To be, or not"}
+
+
 def test_a_late_answer_never_overwrites_newer_typing(
     desk: Desk, scopes: type[WatchedScope]
 ) -> None:
