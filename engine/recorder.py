@@ -22,6 +22,9 @@ from engine.trace import (
     has_earlier_twin,
 )
 
+# Room for selectors: those of a text of 1,800 tokens.
+_SELECTOR_BYTES = 1 << 25
+
 _SELECTED = (SAME_TOKEN, INDUCTION, MASKED, ROW_SUM, PREVIOUS_TOKEN)
 
 
@@ -75,8 +78,7 @@ class PassRecorder(Recorder):
         self.features = torch.empty(layers, heads, n_new, N_FEATURES)
         self.windows = [config.window(layer) for layer in range(layers)]
         self._waiting: list[Tensor] = []  # of the layers below, while one token is decoded
-        self._selectors: dict[int, Tensor] = {}
-        self._selected_rows = -1
+        self._selectors: dict[tuple[int, int], Tensor] = {}
 
     def keep_qkv(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> None:
         """A layer's new q [H, T, D], k and v [G, T, D]."""
@@ -116,15 +118,17 @@ class PassRecorder(Recorder):
     def _block_selectors(self, rows: slice, n_keys: int, window: int) -> Tensor:
         """Which keys each selected feature sums over, 0 or 1: [rows, keys, selected].
 
-        They are the same for all layers with the same window; only the last block's are kept,
-        which is all there is when one token is decoded and keeps the memory of a long prefill
-        linear.
+        They are the same for all layers with the same window, and kept for them as long as they
+        are few: those of a long text grow with its square.
         """
-        if self._selected_rows != rows.start:
-            self._selected_rows, self._selectors = rows.start, {}
-        if window not in self._selectors:
-            self._selectors[window] = self._new_selectors(rows, n_keys, window)
-        return self._selectors[window]
+        at = rows.start, window
+        selectors = self._selectors.get(at)
+        if selectors is None:
+            selectors = self._new_selectors(rows, n_keys, window)
+            n_kept = sum(each.nbytes for each in self._selectors.values())
+            if n_kept + selectors.nbytes <= _SELECTOR_BYTES:
+                self._selectors[at] = selectors
+        return selectors
 
     def _new_selectors(self, rows: slice, n_keys: int, window: int) -> Tensor:
         query = torch.arange(self.start + rows.start, self.start + rows.stop)[:, None]
