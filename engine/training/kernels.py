@@ -23,7 +23,7 @@ from engine.kv_cache import KVCache
 from engine.model import Block, Transformer
 
 _Module = TypeVar("_Module", bound=nn.Module)
-_ROWS = 512  # whose logits are in memory at once
+_LOGITS = 1 << 19  # that are in memory at once
 
 
 def use_training_kernels(model: Transformer) -> None:
@@ -198,10 +198,10 @@ class _OutputLoss(torch.autograd.Function):
         # Both derivatives are made here, while a block's probabilities are in the cache.
         loss = torch.zeros((), dtype=torch.float64)
         of_hidden, of_matrix = torch.empty_like(hidden), torch.zeros_like(matrix)
-        narrow = matrix.to(dtype)
+        narrow, n_rows = matrix.to(dtype), max(1, _LOGITS // len(matrix))
         with torch.autocast("cpu", enabled=False):
             for rows, out, wanted in zip(
-                *(torch.split(each, _ROWS) for each in (hidden, of_hidden, targets)), strict=True
+                *(torch.split(each, n_rows) for each in (hidden, of_hidden, targets)), strict=True
             ):
                 given = rows.to(dtype)
                 probs = (given @ narrow.T).float()  # [rows, V]; logits as yet

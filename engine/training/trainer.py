@@ -59,6 +59,7 @@ class Trainer:
             self._loss = compiled(self._plain_loss)
         else:
             use_training_kernels(model)
+        self._parameters = list(model.parameters())
         self._autocast = settings.dtype == "bfloat16" or (
             settings.dtype == "auto" and has_fast_bfloat16()
         )
@@ -70,13 +71,12 @@ class Trainer:
         )
 
     def _parameter_groups(self) -> list[dict[str, Any]]:
-        parameters = list(self.model.parameters())
         return [
             {
-                "params": [p for p in parameters if p.dim() >= 2],
+                "params": [p for p in self._parameters if p.dim() >= 2],
                 "weight_decay": self.settings.weight_decay,
             },
-            {"params": [p for p in parameters if p.dim() < 2], "weight_decay": 0.0},
+            {"params": [p for p in self._parameters if p.dim() < 2], "weight_decay": 0.0},
         ]
 
     def run(self) -> Iterator[Progress]:
@@ -127,7 +127,6 @@ class Trainer:
 
     def _update(self, windows: IntArray, rate: float) -> float:
         """One step of AdamW on the mean loss over the windows [B, T + 1]; returns that loss."""
-        self.model.train()
         targets = windows.shape[0] * (windows.shape[1] - 1)
         at_once = max(1, TOKENS_AT_ONCE // (windows.shape[1] - 1))
         total = 0.0
@@ -136,7 +135,7 @@ class Trainer:
             loss = self._run_loss(part) / targets
             loss.backward()
             total += loss.item()
-        torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clip)
+        torch.nn.utils.clip_grad_norm_(self._parameters, self.settings.clip)
         for group in self._optimizer.param_groups:
             group["lr"] = rate
         self._optimizer.step()
@@ -167,7 +166,6 @@ class Trainer:
         Windows are as long as the longest trained on, side by side; what stands in front of a
         window is not seen, so the figure is a little worse than reading the text through.
         """
-        self.model.eval()
         nats, tokens, characters = 0.0, 0, 0
         length = self.settings.longest
         at_once = max(1, TOKENS_AT_ONCE // length)
