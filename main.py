@@ -2,12 +2,14 @@
 
 import sys
 
+from gui import quick_start
 from gui.command_line import parse
 
 
 def main() -> int:
     """Run the program; returns its exit status."""
     options = parse(sys.argv[1:])
+    quick_start.begin()
     try:
         from gui.app import run  # noqa: PLC0415 - --help should not wait for Qt
     except ImportError as error:

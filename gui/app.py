@@ -2,10 +2,9 @@
 
 First paint, then the engine's thread imports torch and opens the model, while the panels that
 are seen are made; after the first answer the other panels, then pyqtgraph for the curves. Nothing
-here runs at import.
+here runs at import, and what the first paint does without is imported where it is needed.
 """
 
-import gc
 import importlib
 import os
 import signal
@@ -19,18 +18,18 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QSettings, QTimer
-from PySide6.QtWidgets import QApplication, QFileDialog
+from PySide6.QtWidgets import QApplication
 
-import resources
+from gui import quick_start
 from gui.collector import Collector
 from gui.command_line import Options
-from gui.export import picture
 from gui.main_window import MainWindow
 from gui.messages import Messages
 from gui.settings import Settings
 from gui.theme import THEMES
 
 if TYPE_CHECKING:
+    from engine.cancelling import Cancelled
     from gui.controller import Controller
     from gui.export.exporting import Exporting
     from gui.library.doors import ModelDoors
@@ -38,10 +37,11 @@ if TYPE_CHECKING:
     from gui.panels.table import PanelRow
     from gui.state import State, Store
     from gui.training.window import TrainingLab
+    from gui.worker import EngineThread
 
-# A thread that holds the interpreter gives it back after this long; the default of 5 ms makes
-# the window stutter while the engine runs Python code.
-_SWITCH_SECONDS = 0.0005
+# Asked for on Qt's command line: `setStyle` hands back the style, and to make its class for Python
+# takes as long as the first paint.
+STYLE = ("-style", "Fusion")
 _SNAPSHOT_PAUSE_MS = 500  # flashes are over, docks have their sizes, curves are drawn
 
 
@@ -58,6 +58,7 @@ class App:
         self.window.painted.connect(lambda: QTimer.singleShot(0, self.furnish))
         self.window.closing.connect(self.close)
         self.store: Store
+        self._engine: EngineThread | None = None
         self.controller: Controller | None = None
         self._steps_left = options.steps
         self._doors: ModelDoors | None = None
@@ -88,21 +89,25 @@ class App:
 
     def _pieces(self) -> Generator[None, None, None]:
         """Start the engine first, make the panels that will be seen, connect everything."""
+        from gui.worker import EngineThread, Job  # noqa: PLC0415
+
+        self._engine = engine = EngineThread()
+        engine.start()
+        engine.submit(Job("preload", _preload))
+        yield
         # All this after the first paint, and no import in one go that takes long.
         for module in ("numpy", "gui.wishes", "gui.state"):
             importlib.import_module(module)
             yield
+        import resources  # noqa: PLC0415
         from gui.controller import Controller  # noqa: PLC0415
         from gui.state import Store  # noqa: PLC0415
         from gui.wishes import OpenModel  # noqa: PLC0415
-        from gui.worker import EngineThread  # noqa: PLC0415
 
         yield
         self.store = Store(self._first_state())
-        engine = EngineThread()
         self.controller = Controller(self.store, engine, self.messages)
         self.controller.settled.connect(self._on_settled)
-        engine.start()
         folders = resources.model_folders()
         self.controller.fulfil(OpenModel(self._first_model(folders)))
         yield
@@ -147,6 +152,7 @@ class App:
             self.window.add_panel(row.make())
 
     def _first_state(self) -> "State":
+        import resources  # noqa: PLC0415
         from engine.formats import FormatChoice  # noqa: PLC0415
         from gui.state import Display, State  # noqa: PLC0415
 
@@ -182,6 +188,7 @@ class App:
 
     def _do(self, command: str) -> None:
         from gui.commands import PANEL_COMMAND  # noqa: PLC0415
+        from gui.export import picture  # noqa: PLC0415
 
         actions: dict[str, Callable[[], object]] = {
             "library": self.doors.show_library,
@@ -264,6 +271,8 @@ class App:
             self.doors.remember(Path(reading.info.path))
 
     def _save_picture(self) -> None:
+        from PySide6.QtWidgets import QFileDialog  # noqa: PLC0415
+
         name, _filter = QFileDialog.getSaveFileName(
             self.window, "Save the window as a picture", "attention-scope.png", "PNG (*.png)"
         )
@@ -271,6 +280,8 @@ class App:
             self._save_to(Path(name))
 
     def _save_to(self, path: Path) -> None:
+        from gui.export import picture  # noqa: PLC0415
+
         path = path if path.suffix.lower() == ".png" else path.with_name(f"{path.name}.png")
         try:
             picture.save_png(self.window, path)
@@ -323,6 +334,8 @@ class App:
             QTimer.singleShot(_SNAPSHOT_PAUSE_MS, self._save_snapshot)
 
     def _save_snapshot(self) -> None:
+        from gui.export import picture  # noqa: PLC0415
+
         if self._options.snapshot is None or self._is_closed:
             return
         try:
@@ -350,6 +363,8 @@ class App:
         self._furnishing.close()
         self._collector.stop()
         if self.controller is None:
+            if self._engine is not None:
+                self._engine.close()
             return
         if self._lab is not None:
             self._lab.let_go()
@@ -376,14 +391,11 @@ class App:
             self._settings.write(name, value)
 
 
-def begin_quick_start() -> None:
-    """Favour the window's thread, and leave the collection of garbage for later.
+def _preload(_void: "Cancelled") -> None:
+    """Let the engine's thread import torch, which the first model waits for longest."""
+    from engine.preload import preload  # noqa: PLC0415 - torch, on that thread only
 
-    A start makes a million objects that stay; looking through them again and again takes a
-    sixth of the time that importing torch takes.
-    """
-    sys.setswitchinterval(_SWITCH_SECONDS)
-    gc.disable()
+    preload()
 
 
 def catch_everything(messages: Messages) -> None:
@@ -407,12 +419,11 @@ def run(options: Options) -> int:
     if options.snapshot is not None:
         os.environ["QT_QPA_PLATFORM"] = "offscreen"
         os.environ["QT_SCALE_FACTOR"] = str(options.scale)
-    begin_quick_start()
+    quick_start.forgo_features()
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Python's own handler waits while Qt does
-    application = QApplication([sys.argv[0]])
+    application = QApplication([sys.argv[0], *STYLE])
     application.setOrganizationName("Attention Scope")
     application.setApplicationName("Attention Scope")
-    application.setStyle("Fusion")
     settings = Settings(None if options.snapshot is not None else QSettings())
     app = App(options, settings)
     catch_everything(app.messages)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from PySide6 import QtCore, QtGui, QtWidgets
 from PySide6.QtCore import QByteArray, QSize, QTimer, Signal
-from PySide6.QtGui import QCloseEvent, QPaintEvent
+from PySide6.QtGui import QPaintEvent
 from PySide6.QtWidgets import QApplication, QHBoxLayout, QLabel, QMainWindow, QVBoxLayout, QWidget
 
 import engine
@@ -450,7 +450,7 @@ class MainWindow(QMainWindow):
         """Use the whole screen, or no longer."""
         self.setWindowState(self.windowState() ^ QtCore.Qt.WindowState.WindowFullScreen)
 
-    def closeEvent(self, event: QCloseEvent) -> None:
+    def closeEvent(self, event: "QtGui.QCloseEvent") -> None:
         """Tell before the window goes, so that the engine's thread can end."""
         self.closing.emit()
         super().closeEvent(event)

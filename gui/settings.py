@@ -1,13 +1,10 @@
 """What comes back at the next start: rows of name, default and a sentence, kept by QSettings."""
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from PySide6.QtCore import QByteArray, QSettings
-
-from engine.formats import DEVICES, FORMATS
 
 
 @dataclass(frozen=True)
@@ -24,6 +21,18 @@ def _one_of(*names: str) -> Callable[[Any], bool]:
     return lambda value: value in names
 
 
+def _is_format(value: Any) -> bool:  # noqa: ANN401
+    from engine.formats import FORMATS  # noqa: PLC0415 - after the first paint
+
+    return value == "automatic" or value in FORMATS
+
+
+def _is_device(value: Any) -> bool:  # noqa: ANN401
+    from engine.formats import DEVICES  # noqa: PLC0415 - after the first paint
+
+    return value in DEVICES
+
+
 SETTINGS: tuple[Setting, ...] = (
     Setting("text", "", "The prompt that was on screen last."),
     Setting("model", "", "The folder of the model that was open last."),
@@ -31,9 +40,9 @@ SETTINGS: tuple[Setting, ...] = (
         "number_format",
         "automatic",
         "The format of the weights: automatic, float32, bfloat16, float16 or int8.",
-        _one_of("automatic", *FORMATS),
+        _is_format,
     ),
-    Setting("device", "cpu", "Where models compute: cpu, cuda or mps.", _one_of(*DEVICES)),
+    Setting("device", "cpu", "Where models compute: cpu, cuda or mps.", _is_device),
     Setting(
         "theme",
         "light",
@@ -98,6 +107,8 @@ class Settings:
             # What no file can hold is not worth a crash at the end.
             value = value[:_MAX_TEXT].encode("utf-8", "replace").decode("utf-8")
         if isinstance(row.default, tuple):
+            import json  # noqa: PLC0415 - after the first paint
+
             value = json.dumps(value)  # QSettings gives a list of one text back as a text
         self._store.setValue(name, value)
 
@@ -115,6 +126,8 @@ def _typed(stored: Any, wanted: type) -> Any:  # noqa: ANN401
     if wanted is float and isinstance(stored, (str, int)):
         return float(stored)
     if wanted is tuple:
+        import json  # noqa: PLC0415 - after the first paint
+
         return _texts(json.loads(stored))
     if not isinstance(stored, wanted):
         raise TypeError(f"{stored!r} is no {wanted.__name__}.")

@@ -299,7 +299,7 @@ app = App(Options(model=Path({str(folder)!r}), prompt="abc"), Settings(None))
 seen = {{}}
 
 def note():
-    heavy = {{"torch", "numpy", "pyqtgraph", "engine.scope", "gui.panels"}}
+    heavy = {{"torch", "numpy", "pyqtgraph", "engine.scope", "gui.panels", "json", "resources"}}
     seen["at first paint"] = heavy & set(sys.modules)
     if "Qt" in vars(QtCore):  # PySide's enumerations, made when they are first named
         seen["at first paint"].add("Qt")
@@ -322,6 +322,21 @@ print("done")
     done = run(code=code)
     assert (done.returncode, said(done)) == (0, [])
     assert done.stdout == "done\n"
+
+
+@pytest.mark.usefixtures("qapp")
+def test_a_window_that_is_closed_at_once_leaves_no_thread_behind(folder: Path) -> None:
+    """Torch is being imported before there is a controller that could end the engine's thread."""
+    whole = WholeWindow(model=folder, prompt=PROMPT)
+    wait_until(lambda: whole.app._engine is not None, "the engine's thread")
+    engine = whole.app._engine
+    assert engine is not None
+    assert whole.app.controller is None
+    assert engine.isRunning()
+    whole.window.close()
+    assert engine.isFinished()
+    assert whole.app.controller is None
+    whole.close()
 
 
 def test_no_module_of_the_window_imports_torch() -> None:
