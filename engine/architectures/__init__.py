@@ -193,7 +193,9 @@ class _Weights:
                 f"{self.raw.path}: {named} has the shape {shapes}, which does not give the "
                 f"{list(shape)} that the settings ask for."
             )
-        return tensor.to(torch.float32, copy=True, memory_format=torch.contiguous_format)
+        # A part of a larger tensor would keep all of that in memory.
+        is_own = self.raw.has_own_memory and tensor.untyped_storage().nbytes() == tensor.nbytes
+        return tensor.to(torch.float32, copy=not is_own, memory_format=torch.contiguous_format)
 
     def _theirs(self, ours: str) -> tuple[str, ...]:
         template, layer = _split(ours)

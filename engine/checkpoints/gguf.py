@@ -65,7 +65,7 @@ def read(path: Path) -> RawCheckpoint:
     name = part_name(path.name)
     called = path.stem if name is None or len(paths) == 1 else name.stem
     own_name = partial(_own_name, family=family)
-    return RawCheckpoint(settings, tensors, tokenizer, called, path, own_name)
+    return RawCheckpoint(settings, tensors, tokenizer, called, path, own_name, has_own_memory=True)
 
 
 def _mapped(path: Path) -> mmap.mmap:

@@ -15,7 +15,8 @@ class RawCheckpoint:
     """A model as it was found; `engine.architectures` knows what its family means by it.
 
     `tensors` may be lazy: each is asked for by its name when it is needed, perhaps twice, and
-    comes in the file's own dtype. `name_in_file` is what the file itself calls one of them, or
+    comes in the file's own dtype; `has_own_memory` says that none of them is a view of the file.
+    `name_in_file` is what the file itself calls one of them, or
     would call it if it had it.
     """
 
@@ -25,3 +26,4 @@ class RawCheckpoint:
     name: str
     path: Path
     name_in_file: Callable[[str], str] = str
+    has_own_memory: bool = False

@@ -268,10 +268,10 @@ def _merges(
     merges = []
     for merge in listed:
         left, _, right = merge.partition(" ")
-        if not {left, right, left + right} <= known or not left or not right:
-            raise TokenizerError(f"its vocabulary is damaged: no tokens for the merge {merge!r}.")
         if left in vocabulary and right in vocabulary and left + right in vocabulary:
             merges.append((left, right))
+        elif not {left, right, left + right} <= known or not left or not right:
+            raise TokenizerError(f"its vocabulary is damaged: no tokens for the merge {merge!r}.")
     return merges
 
 

@@ -8,6 +8,7 @@ import struct
 import time
 import tracemalloc
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from engine.architectures import build
+from engine.checkpoints import hf_folder
 from engine.checkpoints.gguf import _names, _own_name, is_gguf, read
 from engine.checkpoints.gguf_families import FAMILIES
 from engine.errors import CheckpointError, EngineError
+from engine.formats import FLOAT32
 from engine.loading import load
 from tests.engine.gguf_files import (
     HEAD_DIM,
@@ -36,7 +40,7 @@ from tests.engine.gguf_files import (
     write,
     write_llama,
 )
-from tests.engine.hf_files import read_golden
+from tests.engine.hf_files import read_golden, write_golden
 
 # What the package can make itself, and so what a test can store.
 MAKEABLE = ("F32", "F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0")
@@ -145,6 +149,28 @@ def test_a_tensor_is_memory_of_its_own(tmp_path: Path) -> None:
         before = raw.tensors[name].clone()
         raw.tensors[name].fill_(7.0)
         assert torch.equal(raw.tensors[name], before)
+
+
+def test_a_loaded_weight_keeps_nothing_else_in_memory(tmp_path: Path) -> None:
+    """Nor is it a view of the file: what lies behind it is as large as itself."""
+    model = load(write_llama(tmp_path / "toy.gguf")).model
+    for name, weight in model.named_parameters():
+        assert weight.untyped_storage().nbytes() == weight.nbytes, name
+    expected = llama_weights()["token_embd.weight"]
+    (tmp_path / "toy.gguf").write_bytes(bytes((tmp_path / "toy.gguf").stat().st_size))
+    np.testing.assert_array_equal(model.embedding.weight.detach().numpy(), expected)
+
+
+def test_a_part_of_a_larger_tensor_does_not_keep_it_in_memory(tmp_path: Path) -> None:
+    """Phi-3's gate and up are the halves of one matrix."""
+    write_golden(tmp_path, "phi3")
+    raw = hf_folder.read(tmp_path)
+    own = {name: raw.tensors[name].clone() for name in raw.tensors}
+    model = build(replace(raw, tensors=own, has_own_memory=True), FLOAT32)
+    gate = model.get_submodule("blocks.0.mlp.gate").weight
+    half = own["model.layers.0.mlp.gate_up_proj.weight"][: len(gate)]
+    assert torch.equal(gate, half)
+    assert gate.untyped_storage().nbytes() == gate.nbytes
 
 
 # Settings
