@@ -3,7 +3,6 @@
 A family is one file here and one row of ARCHITECTURES.
 """
 
-import math
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -27,6 +26,7 @@ from engine.architectures import (
 )
 from engine.architectures._architecture import Architecture, Settings
 from engine.cancelling import Cancelled, never
+from engine.checkpoints.finite import all_finite
 from engine.checkpoints.raw import RawCheckpoint
 from engine.config import ModelConfig
 from engine.errors import CheckpointError, ConfigError
@@ -173,9 +173,7 @@ class _Weights:
         names = self._theirs(ours)
         parts = [self._tensor(name) for name in names]
         for name, part in zip(names, parts, strict=True):
-            # Not a number wins both; a mask of which are finite would take ten times as long.
-            ends = map(float, torch.aminmax(part)) if part.numel() else ()
-            if not all(map(math.isfinite, ends)):
+            if not all_finite(part):
                 raise CheckpointError(
                     f"{self.raw.path}: {self._called(name)} holds values that are not finite."
                 )

@@ -17,6 +17,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from engine.checkpoints.finite import all_finite
 from engine.config import ModelConfig
 from engine.errors import CheckpointError, ConfigError, TokenizerError
 from engine.model import Transformer
@@ -114,8 +115,9 @@ class Weights:
         """
         with _file_in_sentences(self._path):
             tensor: Tensor = self._file.get_tensor(name)
+        tensor = tensor.to(torch.float32)
         _check_finite(self._path, name, tensor)
-        return tensor.to(torch.float32)
+        return tensor
 
 
 @dataclass(frozen=True)
@@ -204,7 +206,7 @@ def _check_shapes(path: Path, there: dict[str, list[int]], wanted: dict[str, lis
 
 
 def _check_finite(path: Path, name: str, tensor: Tensor) -> None:
-    if not torch.isfinite(tensor).all():
+    if not all_finite(tensor):
         raise CheckpointError(f"{path}: {name!r} holds values that are not finite.")
 
 

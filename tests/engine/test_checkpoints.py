@@ -113,11 +113,22 @@ def _not_finite(tensors: dict[str, Tensor]) -> None:
     tensors["embedding.weight"][5, 5] = torch.nan
 
 
+def _infinite(tensors: dict[str, Tensor]) -> None:
+    tensors["embedding.weight"][0, 0] = -torch.inf
+
+
+def _infinite_as_stored(tensors: dict[str, Tensor]) -> None:
+    tensors["embedding.weight"] = tensors["embedding.weight"].to(torch.float8_e4m3fn)
+    tensors["embedding.weight"].view(torch.uint8)[3, 2] = 0x7F  # its one way to be no number
+
+
 TENSOR_DAMAGE: list[tuple[Callable[[dict[str, Tensor]], None], str]] = [
     (_lacking, r"lacks the tensor 'blocks\.1\.mlp\.up\.weight'"),
     (_unexpected, r"holds 'blocks\.9\.extra', which the configured model has no place for"),
     (_misshaped, r"'embedding\.weight' has the shape \[3, 4\]; .* asks for \[260, 8\]"),
     (_not_finite, r"'embedding\.weight' holds values that are not finite"),
+    (_infinite, r"'embedding\.weight' holds values that are not finite"),
+    (_infinite_as_stored, r"'embedding\.weight' holds values that are not finite"),
 ]
 
 
