@@ -5,8 +5,8 @@ The textbook's four lines are `attend`. What differs from the textbook's:
 - Grouped heads: G key/value heads serve H = G · R query heads; with R = 1 this is multi-head
   attention, with G = 1 multi-query attention.
 - A layer may see through a window of its own, and may bend large scores (`Scoring`).
-- Queries go in blocks, each against the keys up to its own end, so that most of the masked
-  half of the square is never computed.
+- Queries go in blocks, each against the keys up to its own end and from the first that a
+  layer's window shows, so that most of what is masked is never computed.
 - A head can be switched off: its mix is then replaced by zeros or by a mean (`Conditions`).
 - `attend` is a free function of q, k and v: the program shows a pattern by calling the very
   function that the pass called, and shows its lines as well.
@@ -33,7 +33,11 @@ class Recorder:
         """A layer's new q [H, T, D], k and v [G, T, D], after the position scheme."""
 
     def keep_weights(self, layer: int, rows: slice, weights: Tensor) -> None:
-        """The weights [H, rows, keys up to the block's end] of some of the new queries."""
+        """The weights [H, rows, keys up to the block's end] of some of the new queries.
+
+        Without what no query of the block sees in a layer with a window: there the first keys
+        are missing, which `engine.recorder.with_first_keys` adds.
+        """
 
     def keep_mlp(self, layer: int, mlp: Tensor) -> None:
         """What a layer's MLP [T, C] puts out, before any norm of it."""
@@ -58,7 +62,8 @@ class Scoring:
     window: int = 0  # the layer's own; 0: none
     cap: float = 0.0  # scores are bent into ± this; 0: they are not
     slopes: Tensor | None = None  # ALiBi's [H]
-    places: Places | None = None  # where the keys stand if not at 0 … S − 1 (some were evicted)
+    first_key: int = 0  # the position of the first key that is given
+    places: Places | None = None  # where the keys stand if not side by side (some were evicted)
 
     def visible(self, query: Any, key: Any) -> Any:  # noqa: ANN401 - numpy or torch alike
         """Which keys may be seen: boolean, the broadcast shape of the two position arrays."""
@@ -67,8 +72,8 @@ class Scoring:
     def masked(self, scores: Tensor, start: int) -> Tensor:
         """Scores [..., H, T, S] as softmax takes them: capped, lowered by ALiBi, −∞ if hidden.
 
-        The query of row t stands at position start + t, the key of column s at position s, or where
-        `places` puts it. With ALiBi each score falls by slope · distance.
+        The query of row t stands at position start + t, the key of column s at first_key + s, or
+        where `places` puts it. With ALiBi each score falls by slope · distance.
         """
         if self.cap:
             scores = torch.tanh(scores / self.cap) * self.cap
@@ -94,8 +99,22 @@ class Scoring:
     def keys(self, scores: Tensor) -> Tensor:
         """The positions of the keys of scores [..., H, T, S]: [S], or [H, 1, S] by `places`."""
         if self.places is None:
-            return torch.arange(scores.shape[-1], device=scores.device)
+            end = self.first_key + scores.shape[-1]
+            return torch.arange(self.first_key, end, device=scores.device)
         return _by_head(self.places.at, scores)
+
+    def seen_from(self, query: int) -> int:
+        """The first key that a query sees through the layer's own window; later ones see no more.
+
+        0 where keys do not stand side by side.
+        """
+        if not self.window or self.places is not None or not self.conditions.append_only:
+            return 0
+        return max(0, query - self.window + 1)
+
+    def from_key(self, first_key: int) -> Self:
+        """The same for keys that begin at that position."""
+        return replace(self, first_key=first_key) if first_key else self
 
     def of_head(self, head: int) -> Self:
         """The scoring of one head alone."""
@@ -125,7 +144,8 @@ def matmul_heads(left: Tensor, right: Tensor) -> Tensor:
 def attend(q: Tensor, k: Tensor, v: Tensor, start: int, scoring: Scoring) -> tuple[Tensor, Tensor]:
     """Weights [..., H, T, S] and mix [..., H, T, D] of q [..., H, T, D] and k, v [..., G, S, D].
 
-    The query of row t stands at position start + t, the key of column s at position s.
+    The query of row t stands at position start + t, the key of column s at position s, if the
+    scoring says no other place.
     """
     scores = matmul_heads(q * scoring.scale, k.mT)  # [..., H, T, S]
     scores = scoring.masked(scores, start)  # −∞ where a key is hidden
@@ -193,16 +213,19 @@ class Attention(nn.Module):
         q, k, v = self.project(x, rotation)
         if record is not None:
             record.keep_qkv(self.layer, q, k, v)
-        start = 0
+        start = n_gone = 0
         if kv_cache is not None:
             start = kv_cache.length
-            k, v = kv_cache.write(self.layer, k, v)  # [G, S, D]
+            k, v = kv_cache.write(self.layer, k, v)  # [G, S, D], without the first n_gone
+            n_gone = kv_cache.n_gone(self.layer)
             places = kv_cache.places(self.layer)
             scoring = scoring if places is None else replace(scoring, places=places)
         mixes = []
         for rows, n_keys in query_blocks(start, q.shape[-2], scoring.conditions):
-            keys, values = k[..., :n_keys, :], v[..., :n_keys, :]
-            weights, mix = attend(q[..., rows, :], keys, values, start + rows.start, scoring)
+            first = scoring.seen_from(start + rows.start)
+            seen = slice(first - n_gone, n_keys - n_gone)
+            operands = q[..., rows, :], k[..., seen, :], v[..., seen, :], start + rows.start
+            weights, mix = attend(*operands, scoring.from_key(first))
             if record is not None:
                 record.keep_weights(self.layer, rows, weights)
             mixes.append(mix)

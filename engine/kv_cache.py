@@ -1,17 +1,23 @@
 """The KV cache: keys and values of every position so far, for all layers, in two tensors."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from typing import NamedTuple, Self
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from engine.config import ModelConfig
 from engine.errors import ContextFullError
 
 # Rows that are allocated at first: enough for most texts, little even for a long context.
-_FIRST_ROWS = 1024
+FIRST_ROWS = 1024
+
+Floats = NDArray[np.float32]
+# A layer's keys and values [G, rows, D] that were written at the positions from one to another.
+Recorded = Callable[[int, int, int], tuple[Floats, Floats]]
 
 
 class Places(NamedTuple):
@@ -44,11 +50,14 @@ class KVCache:
         config: ModelConfig,
         dtype: torch.dtype = torch.float32,
         device: torch.device | None = None,
-        n_rows: int = _FIRST_ROWS,
+        n_rows: int = FIRST_ROWS,
+        n_layer: int | None = None,
     ) -> None:
+        """Room for `n_rows` at first, in all layers or so many of them."""
         self._capacity = config.max_seq_len
         rows = min(self._capacity, n_rows)
-        shape = (config.n_layer, config.n_kv_head, rows, config.head_dim)
+        n_layer = config.n_layer if n_layer is None else n_layer
+        shape = (n_layer, config.n_kv_head, rows, config.head_dim)
         self.k = torch.empty(shape, dtype=dtype, device=device)
         self.v = torch.empty(shape, dtype=dtype, device=device)
         self._mixes: dict[tuple[int, int], Tensor] = {}  # [rows, D] of a layer's head
@@ -75,16 +84,21 @@ class KVCache:
         Raises:
             ContextFullError: the new rows would pass the capacity.
         """
-        end = self.length + k.shape[-2]
-        if end > self.capacity:
-            raise ContextFullError(
-                f"{end} tokens do not fit into a context of {self.capacity}; shorten the text."
-            )
+        end = self._end(k)
         if end > self.allocated_rows:
             self._grow(end)
         self.k[layer, :, self.length : end] = k
         self.v[layer, :, self.length : end] = v
         return self.k[layer, :, :end], self.v[layer, :, :end]
+
+    def _end(self, k: Tensor) -> int:
+        """The position behind new rows [G, T, D]."""
+        end = self.length + k.shape[-2]
+        if end > self.capacity:
+            raise ContextFullError(
+                f"{end} tokens do not fit into a context of {self.capacity}; shorten the text."
+            )
+        return end
 
     def write_mixes(self, layer: int, heads: Sequence[int], mixes: Tensor) -> Tensor:
         """Store the new rows [h, T, D] of some heads' mixes; return all of them [h, S, D].
@@ -113,6 +127,10 @@ class KVCache:
         """Where a layer's rows stand; None: at 0 … S − 1, as nothing was evicted."""
         return None
 
+    def n_gone(self, layer: int) -> int:  # noqa: ARG002
+        """How many of a layer's first rows are missing from what the latest `write` gave."""
+        return 0
+
     def gone_at(self, layer: int) -> Tensor | None:  # noqa: ARG002
         """Which query no longer found the row of each position [G, N]; None: all are there."""
         return None
@@ -130,11 +148,18 @@ class KVCache:
         """Make the rows that every layer has just written part of the cache."""
         self.length += n_tokens
 
-    def rewind(self, length: int) -> None:
-        """Forget everything from position `length` on; the memory is kept for what follows."""
+    def rewind(self, length: int, recorded: Recorded | None = None) -> None:  # noqa: ARG002
+        """Forget everything from position `length` on; the memory is kept for what follows.
+
+        A cache that let go of earlier rows takes them back from what was `recorded`.
+        """
         self.length = min(self.length, length)
         if not self.length:
             self._mixes.clear()
+
+    def rows_in_use(self, layer: int) -> tuple[Tensor, Tensor]:
+        """A layer's keys and values [G, rows, D]; the last one is the latest position's."""
+        return self.k[layer, :, : self.length], self.v[layer, :, : self.length]
 
     @property
     def used_bytes(self) -> int:
@@ -148,6 +173,11 @@ class KVCache:
         """The same, layer by layer [L]."""
         k, v = self.k[:, :, : self.length], self.v[:, :, : self.length]
         return tuple(a.nbytes + b.nbytes for a, b in zip(k, v, strict=True))
+
+    @property
+    def bytes_per_number(self) -> int:
+        """Bytes of each number in the tensors."""
+        return self.k.element_size()
 
     @property
     def allocated_rows(self) -> int:

@@ -40,6 +40,15 @@ def condense(weights: Tensor, size: int) -> tuple[Tensor, Tensor]:
     return _to_bytes(peaks), _to_bytes(weights[..., 0])
 
 
+def with_first_keys(weights: Tensor, end: int) -> Tensor:
+    """A block's weights [H, rows, keys], and zeros for the first keys, which none of it sees.
+
+    `end` is the position behind the block's last query.
+    """
+    n_missing = end - weights.shape[-1]
+    return F.pad(weights, (n_missing, 0)) if n_missing > 0 else weights
+
+
 def row_entropy(weights: Tensor) -> Tensor:
     """−Σ w · ln w over the last axis, in nats; a weight of 0 adds nothing.
 
@@ -86,7 +95,7 @@ class PassRecorder(Recorder):
 
     def keep_weights(self, layer: int, rows: slice, weights: Tensor) -> None:
         """Condense the weights [H, rows, keys] of a block of queries."""
-        weights = weights.cpu()  # wherever the model computes
+        weights = with_first_keys(weights.cpu(), self.start + rows.stop)  # wherever they are
         if self.features.shape[2] > 1:
             self._keep(slice(layer, layer + 1), rows, weights[None], self.windows[layer])
             return

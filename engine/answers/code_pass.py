@@ -52,12 +52,13 @@ def read_code(
     rows, n_keys = next(block for block in blocks if row < block[0].stop)
     start = trace.start + rows.start
     k, v = (torch.tensor(each(layer)) for each in (session.k, session.v))  # [G, S, D]
+    first = scoring.seen_from(start)
     operands = {
         "q": torch.tensor(trace.q[layer][:, rows]),
-        "k": k[:, :n_keys],
-        "v": v[:, :n_keys],
+        "k": k[:, first:n_keys],
+        "v": v[:, first:n_keys],
         "start": start,
-        "scoring": scoring,
+        "scoring": scoring.from_key(first),
     }
     obstacle, fused = "", None
     if scoring.cap:
@@ -97,7 +98,9 @@ def _compare(
     worst: tuple[np.float32, tuple[int, int, int], np.float32, np.float32] | None = None
     for rows, n_keys in query_blocks(0, q.shape[-2], scoring.conditions):
         give_up_if(cancelled)
-        operands = (q[:, rows], k[:, :n_keys], v[:, :n_keys], rows.start, scoring)
+        first = scoring.seen_from(rows.start)
+        seen = slice(first, n_keys)
+        operands = (q[:, rows], k[:, seen], v[:, seen], rows.start, scoring.from_key(first))
         _weights, mix = attend(*operands)
         fused = fused_mix(*operands)
         apart = (mix - fused).abs()

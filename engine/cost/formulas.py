@@ -5,7 +5,8 @@ Plain arithmetic, without torch. Only matrix products count, as they do for torc
 by number (norms, rotary positions, softmax, the bend of the MLP, sums) is left out. Two counts:
 
 - `multiply_adds` is what this engine computes. Its attention takes queries in blocks, each
-  against all keys up to the block's end, so it also computes cells that the mask then hides.
+  against all keys up to the block's end, in a layer with a window from the first key that some
+  query of the block sees; so it also computes cells that the mask then hides.
 - `needed` counts only the cells that the mask shows; everything else is the same.
 
 For a pass of T new tokens that follow others, with S positions in the end (2 · multiply-adds is
@@ -17,6 +18,7 @@ what papers call FLOPs; Kaplan et al. 2020, table 1, count the same products):
     output        V · C for each row of logits
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -99,13 +101,16 @@ def pass_cost(
     outward = each.product(n_new, config.d_ff, width, bias=config.mlp_bias)
     if config.mlp == "gated":
         inward = inward + inward
-    n_computed, n_keys = _computed(n_new, start, conditions)
+    n_computed = n_keys = 0
+    for window, n_layers in Counter(config.windows or n_layer * (0,)).items():
+        cells, keys = _computed(n_new, start, conditions, window)
+        n_computed, n_keys = n_computed + n_layers * cells, n_keys + n_layers * keys
     n_shown = sum(n_visible(config, layer, n_new, start, conditions) for layer in range(n_layer))
     attention = PartCost(
-        multiply_adds=n_layer * q_width * n_computed,
+        multiply_adds=q_width * n_computed,
         needed=q_width * n_shown,
-        cache_bytes=_FLOAT * n_layer * kv_width * n_keys,
-        row_bytes=_FLOAT * n_layer * (n_new * q_width + config.n_head * n_computed),
+        cache_bytes=_FLOAT * kv_width * n_keys,
+        row_bytes=_FLOAT * (n_layer * n_new * q_width + config.n_head * n_computed),
     )
     return MappingProxyType(
         {
@@ -200,12 +205,18 @@ def _means(config: ModelConfig, n_new: int, start: int, conditions: Conditions) 
     )
 
 
-def _computed(n_new: int, start: int, conditions: Conditions) -> tuple[int, int]:
+def _computed(n_new: int, start: int, conditions: Conditions, window: int = 0) -> tuple[int, int]:
     """Cells that the blocks of queries compute in each head, and keys that they read.
 
     Blocks as `engine.attention.query_blocks` cuts them: each has the keys up to its own end, or,
-    without a mask that hides what comes later, all of them.
+    without a mask that hides what comes later, all of them. Through a layer's own window it has
+    none before those that its first query sees.
     """
+    if window and conditions.append_only:
+        firsts = np.arange(start, start + n_new, QUERY_BLOCK, dtype=np.int64)
+        ends = np.minimum(firsts + QUERY_BLOCK, start + n_new)
+        keys = ends - np.maximum(firsts - window + 1, 0)
+        return int(((ends - firsts) * keys).sum()), int(keys.sum())
     n_full, rest = divmod(n_new, QUERY_BLOCK)
     n_blocks, end = n_full + (rest > 0), start + n_new
     if not conditions.append_only:

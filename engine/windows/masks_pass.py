@@ -10,7 +10,7 @@ from engine.cancelling import Cancelled, give_up_if, never
 from engine.conditions import Conditions
 from engine.logit_rows import most_probable
 from engine.model import Transformer
-from engine.recorder import frozen
+from engine.recorder import frozen, with_first_keys
 from engine.windows.masks import UnderMask, Windows, bytes_of_rows, rows_needed
 
 N_TOP = 3
@@ -27,6 +27,7 @@ class RowRecorder(Recorder):
     def keep_weights(self, layer: int, rows: slice, weights: Tensor) -> None:
         """Keep the query's row of the weights [H, rows, keys], if it is among them."""
         if rows.start <= self._query < rows.stop:
+            weights = with_first_keys(weights, rows.stop)
             self.row[layer, :, : weights.shape[-1]] = weights[:, self._query - rows.start]
 
 
