@@ -99,7 +99,7 @@ class Reading:
     cache_bytes: int
     cache_layer_bytes: tuple[int, ...]  # of each layer [L]
     cache_allocated_bytes: int
-    cache_allocated_rows: int  # positions that fit into those bytes
+    cache_bytes_per_number: int  # in its tensors
     thumbnails: Thumbnails
     roles: HeadRoles
     checks: Checks

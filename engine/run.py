@@ -29,6 +29,7 @@ from engine.model import CAUSAL, Transformer
 from engine.reading import CacheCheck, PassStats, Reason
 from engine.recorder import PassRecorder, condense, frozen
 from engine.session import Session
+from engine.sliding_cache import new_cache
 from engine.thumbnails import ThumbnailMaker, Thumbnails
 from engine.trace import Trace
 
@@ -53,7 +54,7 @@ class Run:
         self.session = Session()
         self.stats: Growing[PassStats] = Growing()
         self._now = clock_of(model.device)
-        self._kv_cache = KVCache(self.config, device=model.device)
+        self._kv_cache = new_cache(self.config, model.device)
         self._thumbnails = ThumbnailMaker(self._recondense)
         self._past: tuple[int, Session] | None = None  # a shorter text, mask off
         self._lens: LensReader | None = None  # the latest
@@ -133,7 +134,7 @@ class Run:
         reason = self._reason(n_common)
         if reuse:
             self.session = self.session.truncate(n_kept)
-            self._kv_cache.rewind(n_kept)
+            self._kv_cache.rewind(n_kept, self.session.keys_and_values)
         seconds, start = 0.0, n_kept
         for end in _ends(n_kept, len(wanted), most_rows if reuse else 0):
             trace = self._pass(wanted[:end], start, self._kv_cache if reuse else None, cancelled)
@@ -423,9 +424,9 @@ class Run:
         return self._kv_cache.allocated_bytes
 
     @property
-    def cache_allocated_rows(self) -> int:
-        """How many positions fit into the cache before it grows."""
-        return self._kv_cache.allocated_rows
+    def cache_bytes_per_number(self) -> int:
+        """Bytes of each number in the cache's tensors."""
+        return self._kv_cache.bytes_per_number
 
     @torch.inference_mode()
     def _recondense(

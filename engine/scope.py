@@ -524,7 +524,7 @@ class Scope:
             cache_bytes=self._run.cache_bytes,
             cache_layer_bytes=self._run.cache_layer_bytes,
             cache_allocated_bytes=self._run.cache_allocated_bytes,
-            cache_allocated_rows=self._run.cache_allocated_rows,
+            cache_bytes_per_number=self._run.cache_bytes_per_number,
             thumbnails=self._run.thumbnails(session),
             roles=roles,
             checks=checks(session),

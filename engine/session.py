@@ -99,6 +99,16 @@ class Session:
         ]
         return self._stitch(parts, 1, _NO_ROWS)
 
+    def keys_and_values(self, layer: int, start: int, end: int) -> tuple[Floats, Floats]:
+        """One layer's keys and values [G, rows, D] at the positions from `start` up to `end`."""
+        k, v = [], []
+        for trace in self.traces:
+            if trace.start < end and trace.end > start:
+                rows = slice(max(0, start - trace.start), end - trace.start)
+                k.append(trace.k[layer][:, rows])
+                v.append(trace.v[layer][:, rows])
+        return self._stitch(k, 1, _NO_ROWS), self._stitch(v, 1, _NO_ROWS)
+
     def hidden(self, position: int) -> Floats:
         """The final hidden state at one position [C].
 

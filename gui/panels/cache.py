@@ -1,5 +1,6 @@
 """The KV cache: what it holds, by measure and by formula, and what it saves, pass by pass."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -22,13 +23,17 @@ from gui.widgets.curves import Axis, CurveChart, Floats, Points, Series
 from gui.widgets.fitting_label import FittingLabel, font_of, tint
 from gui.widgets.verdict import GLYPHS, Verdict, verdict_colour, verdict_of
 from gui.wishes import SetCache
-from gui.words.cache_figures import CacheFigures, PassColumns, thrown_away
+from gui.words.cache_figures import CacheFigures, PassColumns, thrown_away, used_cache
 from gui.words.chart_axes import from_zero
 
 N_SHOWN = 200  # passes, those to come included; older ones stay in the sums
 _AHEAD = 20  # the axis of passes moves on by so many
 
 FORMULA = "2 · n_layer · n_kv_head · head_dim · tokens · bytes"
+WINDOWED = (
+    "2 · n_kv_head · head_dim · rows of all layers · bytes; a layer with a window of its own "
+    "keeps min(tokens, window) rows, because no later query sees the ones before"
+)
 MASK_OFF = (
     "Without the mask nothing can be cached: a new token changes every earlier row.",
     "Without the mask nothing can be cached.",
@@ -177,7 +182,8 @@ class CachePanel(Panel):
             return
         agreement = "as the tensors hold" if figures.agrees else f"but the tensors hold {held}"
         self.formula.set_wordings(*_formula(figures, GLYPHS[verdict], agreement))
-        self.formula.setToolTip(f"{FORMULA}; {self.formula.text()}; {_by_layer(reading)}")
+        formula = WINDOWED if any(figures.windows) else FORMULA
+        self.formula.setToolTip(f"{formula}; {self.formula.text()}; {_by_layer(reading)}")
 
     def _draw_rows(self, view: View, reading: Reading) -> None:
         self.rows.set_look(view.theme, _quiet(view, view.theme.text))
@@ -185,7 +191,9 @@ class CachePanel(Panel):
             self.rows.set_wordings("")
             return
         last, columns = reading.stats[-1], self._columns
-        written = last.cache_bytes * last.n_computed // max(1, last.n_tokens)
+        figures = CacheFigures.of(reading)
+        row_bytes = figures.row_bytes * figures.n_layer if used_cache(last) else 0
+        written = last.n_computed * row_bytes
         computed, without = int(columns.n_computed.sum()), int(columns.n_tokens.sum())
         thrown = thrown_away(reading.stats)
         gone = f", {last.n_kept:,} kept and {thrown:,} thrown away" if thrown else ""
@@ -216,7 +224,7 @@ class CachePanel(Panel):
         computed = columns.n_computed[shown]
         axis = _pass_axis(x)
         held = columns.cache_bytes[shown] / 1024
-        formula = figures.per_token * n_tokens / 1024
+        formula = figures.n_bytes(n_tokens) / 1024
         self.bytes_chart.show_points(
             ((x, held), (x, formula)),
             axis,
@@ -290,16 +298,28 @@ def _scaled(n_bytes: int) -> str:
 
 def _formula(figures: CacheFigures, glyph: str, agreement: str) -> tuple[str, ...]:
     result = f"{figures.by_formula:,.0f} B"
-    each = f"{figures.bytes_per_number:g} bytes"
-    named = (
-        f"{glyph} 2 · {figures.n_layer} n_layer · {figures.n_kv_head} n_kv_head · "
-        f"{figures.head_dim} head_dim · {counted(figures.n_tokens, 'token')} · {each} = {result}"
-    )
-    bare = (
-        f"{glyph} 2 · {figures.n_layer} · {figures.n_kv_head} · {figures.head_dim} · "
-        f"{counted(figures.n_tokens, 'token')} · {each} = {result}"
-    )
+    each = f"{figures.bytes_per_number} bytes"
+    heads = f"{figures.n_kv_head} n_kv_head · {figures.head_dim} head_dim"
+    bare_heads = f"{figures.n_kv_head} · {figures.head_dim}"
+    if any(figures.windows):
+        rows = _rows(figures)
+        named = f"{glyph} 2 · {heads} · {rows} rows · {each} = {result}"
+        bare = f"{glyph} 2 · {bare_heads} · {rows} · {each} = {result}"
+    else:
+        tokens = counted(figures.n_tokens, "token")
+        named = f"{glyph} 2 · {figures.n_layer} n_layer · {heads} · {tokens} · {each} = {result}"
+        bare = f"{glyph} 2 · {figures.n_layer} · {bare_heads} · {tokens} · {each} = {result}"
     return f"{named}, {agreement}", named, bare, f"{glyph} formula {result}"
+
+
+def _rows(figures: CacheFigures) -> str:
+    """The rows of all layers, where some have windows: "(2 · min(9, 4) + 1 · 9)"."""
+    n_tokens, kinds = figures.n_tokens, Counter(figures.windows)
+    said = [
+        f"{kinds[window]} · " + (f"min({n_tokens:,}, {window:,})" if window else f"{n_tokens:,}")
+        for window in sorted(kinds, key=lambda window: (window == 0, window))
+    ]
+    return said[0] if len(said) == 1 else f"({' + '.join(said)})"
 
 
 def _pass_axis(x: Floats) -> Axis:

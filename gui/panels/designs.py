@@ -317,5 +317,6 @@ def layers_note(reading: Reading, seen: list[float]) -> str:
         return f"{each} of keys and values, and the last query sees all of it."
     return (
         f"{each} of keys and values. The last query still sees {sum(seen):,.0f} of "
-        f"{sum(held):,} B: this engine keeps every row, a cache that drops them needs no more."
+        f"{sum(held):,} B: this engine keeps what a mask hides; a cache that drops it needs no "
+        "more."
     )

@@ -1,5 +1,6 @@
 """What the KV cache holds and saves, worked out from a reading; plain arithmetic, no Qt."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
@@ -14,16 +15,16 @@ from engine.reading import PassStats, Reading
 class CacheFigures:
     """The live numbers of one reading, measured and by the formula.
 
-    `bytes_per_number` is measured: what the tensors take, divided by how many numbers the
-    formula says they have room for. A whole number of bytes is part of what agrees.
+    A layer with a window of its own holds min(tokens, window) rows, any other all of them.
     """
 
     in_use: bool  # switched on, and the mask lets rows stay true
     n_layer: int
+    windows: tuple[int, ...]  # each layer's own, 0 for none [L]
     n_kv_head: int
     head_dim: int
     n_tokens: int  # whose keys and values the cache holds
-    bytes_per_number: float
+    bytes_per_number: int  # in the tensors
     held: int
     allocated: int
 
@@ -35,33 +36,39 @@ class CacheFigures:
         # Behind a cursor that stands further back, the cache still holds the whole text.
         read = reading.stats[-1].n_tokens if reading.stats else 0
         n_tokens = reading.n_tokens if reading.at_end else read
-        per_token = 2 * config.n_layer * config.n_kv_head * config.head_dim
         return cls(
             in_use=in_use,
             n_layer=config.n_layer,
+            windows=config.windows or (0,) * config.n_layer,
             n_kv_head=config.n_kv_head,
             head_dim=config.head_dim,
             n_tokens=n_tokens if in_use else 0,
-            bytes_per_number=reading.cache_allocated_bytes
-            / (per_token * reading.cache_allocated_rows),
+            bytes_per_number=reading.cache_bytes_per_number,
             held=reading.cache_bytes,
             allocated=reading.cache_allocated_bytes,
         )
 
-    @property
-    def per_token(self) -> float:
-        """Bytes that one token takes by the formula."""
-        return 2 * self.n_layer * self.n_kv_head * self.head_dim * self.bytes_per_number
+    def n_bytes(self, n_tokens: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Bytes that the cache should hold by the formula, after so many tokens each."""
+        rows = np.zeros_like(n_tokens)
+        for window, n_layers in Counter(self.windows).items():
+            rows += n_layers * (np.minimum(n_tokens, window) if window else n_tokens)
+        return rows * self.row_bytes
 
     @property
-    def by_formula(self) -> float:
-        """Bytes that the cache should hold."""
-        return self.per_token * self.n_tokens
+    def row_bytes(self) -> int:
+        """Bytes of one token's key and value in one layer."""
+        return 2 * self.n_kv_head * self.head_dim * self.bytes_per_number
+
+    @property
+    def by_formula(self) -> int:
+        """Bytes that the cache should hold now."""
+        return int(self.n_bytes(np.array([self.n_tokens], np.float64))[0])
 
     @property
     def agrees(self) -> bool:
-        """Whether the tensors hold exactly what the formula says."""
-        return self.held == self.by_formula and self.bytes_per_number.is_integer()
+        """Whether the tensors hold exactly what the formula says, and have room for whole rows."""
+        return self.held == self.by_formula and self.allocated % self.row_bytes == 0
 
 
 class PassColumns:

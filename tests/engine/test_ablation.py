@@ -19,6 +19,7 @@ from engine.answers.ablation_pass import EffectSweep
 from engine.cancelling import Cancelled, never
 from engine.conditions import Conditions, OffBy
 from engine.errors import CancelledError, ConfigError, EngineError
+from engine.kv_cache import KVCache
 from engine.loading import Loaded
 from engine.model import Transformer
 from engine.reading import Look, ModelInfo
@@ -222,12 +223,10 @@ def test_a_cache_that_was_filled_without_mixes_says_so(tiny: Tiny) -> None:
         )
 
 
-def test_many_tokens_outgrow_the_first_rows_of_a_cache(
-    tiny: Tiny, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_many_tokens_outgrow_the_first_rows_of_a_cache(tiny: Tiny) -> None:
     """The kept mixes grow with it."""
-    monkeypatch.setattr("engine.kv_cache._FIRST_ROWS", 2)
     run = tiny("learned")
+    run._kv_cache = KVCache(run.config, n_rows=2)
     run.set_conditions(Conditions(heads_off=LAYER_1, off_by="mean"))
     for end in range(1, len(TOKENS) + 1):
         run.read(TOKENS[:end])

@@ -13,15 +13,16 @@ from engine.conditions import Conditions
 from engine.config import QUERY_BLOCK, ModelConfig
 from engine.cost.formulas import ATTENTION, PARTS, crossing, n_kept, n_visible, pass_cost, total
 from engine.formats import FORMATS, FormatName, Held
-from engine.kv_cache import KVCache
 from engine.matrices import Matrix, PackedHalf, PackedInt8, has_packed, prepare
 from engine.model import Transformer
+from engine.sliding_cache import new_cache
 
 KINDS: dict[str, dict[str, Any]] = {
     "as GPT-2": {"positions": "learned"},
     "as Llama": {"positions": "rotary", "n_kv_head": 2, "mlp": "gated", "norm": "rms"},
     "wide heads": {"positions": "rotary", "head_dim": 10, "n_kv_head": 1},
     "windows": {"positions": "rotary", "windows": (0, 5, 9), "qk_norm": "head"},
+    "wide windows": {"positions": "alibi", "windows": (150, 0, 20), "n_kv_head": 2},
     "alibi, untied": {"positions": "alibi", "tied_output": False},
     "parallel, capped": {"positions": "rotary", "parallel_residual": True, "score_cap": 5.0},
     "sinusoidal, post": {"positions": "sinusoidal", "norm_placement": "post"},
@@ -69,7 +70,7 @@ def a_pass(config: ModelConfig, asked: tuple[int, int, Conditions]) -> Callable[
     start, n_new, conditions = asked
     model = Transformer(config).eval().requires_grad_(requires_grad=False)
     token_ids = torch.arange(start + n_new) % config.vocab_size
-    kv_cache = KVCache(config) if conditions.append_only else None
+    kv_cache = new_cache(config) if conditions.append_only else None
     if start:
         model.hidden(token_ids[:start], kv_cache, conditions)
     return lambda: model(token_ids[start:], kv_cache, conditions)

@@ -148,7 +148,7 @@ def test_cache_bytes_are_those_of_the_formula(tiny: Tiny) -> None:
         run.read(TEXT[:n_tokens])
         assert run.stats[-1].cache_bytes == run.cache_bytes == 2 * 2 * 2 * 4 * n_tokens * 4
     assert run.cache_allocated_bytes == 2 * 2 * 2 * 4 * 32 * 4
-    assert run.cache_allocated_rows == 32
+    assert run.cache_bytes_per_number == 4
 
 
 def test_the_same_text_again_costs_and_reports_nothing(tiny: Tiny) -> None:

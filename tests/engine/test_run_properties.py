@@ -37,6 +37,7 @@ class AnyHistory(RuleBasedStateMachine):
     """Edits, steps, steps back, changes of conditions and cache, passes that are given up."""
 
     positions = "none"
+    windows: tuple[int, ...] = ()
 
     def __init__(self) -> None:
         super().__init__()
@@ -44,6 +45,8 @@ class AnyHistory(RuleBasedStateMachine):
         # So small that a few tokens fill several blocks and bins.
         self.patch.setattr("engine.attention.QUERY_BLOCK", 3)
         self.patch.setattr("engine.trace.MAX_BINS", 4)
+        self.patch.setattr("engine.sliding_cache._ROOM", 1)
+        self.patch.setattr("engine.sliding_cache._SPARE", 1)
         self.text: list[int] = []
 
     def teardown(self) -> None:
@@ -62,6 +65,7 @@ class AnyHistory(RuleBasedStateMachine):
             max_seq_len=LIMIT,
             positions=self.positions,  # type: ignore[arg-type]
             norm_placement="post" if post_norm else "pre",
+            windows=self.windows,
         )
         self.model = Transformer(config)
         np_random = np.random.default_rng(seed)
@@ -123,6 +127,15 @@ class AnyHistory(RuleBasedStateMachine):
         else:
             self.text = text
 
+    @rule(tokens=st.lists(Tokens, min_size=1, max_size=7), goes_on=st.booleans())
+    def part(self, tokens: list[int], goes_on: bool) -> None:  # noqa: FBT001
+        """Another run goes its own way from here, and may be the one to go on with."""
+        other = self.run.beside()
+        ahead = (self.text + tokens)[:LIMIT]
+        other.read(ahead)
+        if goes_on:
+            self.run, self.text = other, ahead
+
     @rule(n_tokens=st.integers(0, LIMIT))
     def look_back(self, n_tokens: int) -> None:
         """Show an earlier moment and come back."""
@@ -136,6 +149,17 @@ class AnyHistory(RuleBasedStateMachine):
         """After every operation."""
         if hasattr(self, "run"):
             self._assert_shows(self.run.session, self.text)
+
+    @invariant()
+    def holds_what_can_still_be_seen(self) -> None:
+        """Of each layer's last positions as many as its window shows, 64 bytes each."""
+        if hasattr(self, "run"):
+            in_use = self.run.use_cache and self.run.conditions.append_only
+            n_tokens = len(self.text) if in_use else 0
+            assert self.run.cache_layer_bytes == tuple(
+                64 * (min(n_tokens, window) if window else n_tokens)
+                for window in self.windows or (0, 0)
+            )
 
     def _assert_shows(self, session: Any, text: list[int]) -> None:
         fresh = Run(self.model)
@@ -174,7 +198,19 @@ class AnyHistory(RuleBasedStateMachine):
 
 @pytest.mark.parametrize("positions", ["none", "learned", "sinusoidal", "rotary", "alibi"])
 def test_any_history_of_a_text_shows_what_a_fresh_run_would(positions: str) -> None:
-    machine = type("Machine", (AnyHistory,), {"positions": positions})
+    _check(positions)
+
+
+@pytest.mark.parametrize("windows", [(3, 0), (5, 2), (0, 1)])
+@pytest.mark.parametrize("positions", ["rotary", "alibi"])
+def test_so_it_does_where_layers_have_windows_of_their_own(
+    positions: str, windows: tuple[int, ...]
+) -> None:
+    _check(positions, windows)
+
+
+def _check(positions: str, windows: tuple[int, ...] = ()) -> None:
+    machine = type("Machine", (AnyHistory,), {"positions": positions, "windows": windows})
     machine.TestCase.settings = settings(
         max_examples=15, stateful_step_count=15, deadline=None, derandomize=True
     )

@@ -70,6 +70,35 @@ def test_bytes_stand_beside_the_formula(panel: CachePanel) -> None:
     assert "2 · n_layer · n_kv_head · head_dim · tokens · bytes" in panel.formula.toolTip()
 
 
+def test_a_layer_with_a_window_of_its_own_stays_flat(qtbot: QtBot, panel: CachePanel) -> None:
+    """A window of 6 in one of two layers: 64 bytes for each row, min(tokens, 6) + tokens rows."""
+    scope = tiny_scope(windows=(6, 0))
+    reading = scope.edit("to be")
+    for _step in range(3):
+        reading = scope.step()
+    panel.show_view(view_of(reading))
+    assert panel.held.text().startswith("holds 896 B")
+    assert panel.formula.text() == (
+        "✓ 2 · 2 n_kv_head · 4 head_dim · (1 · min(8, 6) + 1 · 8) rows · 4 bytes = 896 B, "
+        "as the tensors hold"
+    )
+    assert "keeps min(tokens, window) rows" in panel.formula.toolTip()
+    assert panel.formula.toolTip().endswith("the layers hold 384, 512 B")
+    assert panel.rows.text().startswith("last pass +128 B, 1 of 8 rows computed")
+    wait_for_curves(qtbot, panel)
+    for name in ("held", "formula"):  # after 5, 6, 7 and 8 tokens
+        kib = drawn(panel.bytes_chart, name)[1]
+        assert (1024 * kib).tolist() == [64 * rows for rows in (5 + 5, 6 + 6, 6 + 7, 6 + 8)]
+
+
+def test_where_all_layers_have_one_window_the_whole_cache_is_flat(panel: CachePanel) -> None:
+    panel.show_view(view_of(tiny_scope(windows=(4, 4)).edit("to be or not")))
+    assert panel.formula.text() == (
+        "✓ 2 · 2 n_kv_head · 4 head_dim · 2 · min(12, 4) rows · 4 bytes = 512 B, "
+        "as the tensors hold"
+    )
+
+
 def test_a_step_adds_one_token_and_computes_one_row(panel: CachePanel) -> None:
     """In all: 5 + 1 + 1 rows instead of 5 + 6 + 7."""
     scope = tiny_scope()

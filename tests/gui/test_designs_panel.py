@@ -122,6 +122,19 @@ def test_under_a_window_part_of_what_is_held_is_seen_no_more(panel: DesignsPanel
     assert "still sees 640 of 1,536 B" in panel.layers_note.text()
 
 
+@pytest.mark.parametrize(("n_tokens", "kept"), [(3, 3), (4, 4), (5, 4), (12, 4)])
+def test_a_layers_own_window_lets_go_of_what_it_hides(
+    panel: DesignsPanel, n_tokens: int, kept: int
+) -> None:
+    """A window of 4, below it, at it and above: what is held is what is seen, in real tensors."""
+    reading = tiny_scope(windows=(4, 0)).edit("to be or not"[:n_tokens])
+    panel.show_view(view_of(reading))
+    (layers,) = [table for table in panel.numbers(view_of(reading)) if table.name == "layers"]
+    for column in ("bytes_held", "bytes_still_seen"):
+        assert np.asarray(layers.columns[column]).tolist() == [kept * 64, n_tokens * 64]
+    assert panel.layers_note.text().endswith("the last query sees all of it.")
+
+
 def test_layers_that_hold_different_amounts_are_said_so(panel: DesignsPanel) -> None:
     reading = tiny_scope().edit("to be or not")
     panel.show_view(view_of(replace(reading, cache_layer_bytes=(64, 768))))

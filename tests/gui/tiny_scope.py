@@ -19,7 +19,7 @@ N_LAYER, N_KV_HEAD, HEAD_DIM, BYTES = 2, 2, 4, 4
 BYTES_PER_TOKEN = 2 * N_LAYER * N_KV_HEAD * HEAD_DIM * BYTES
 
 
-def tiny_scope(max_seq_len: int = 32) -> Scope:
+def tiny_scope(max_seq_len: int = 32, windows: tuple[int, ...] = ()) -> Scope:
     """A model of two layers with four heads on two key/value heads; a token is a character."""
     tokenizer = Characters("abcdefghijklmnopqrstuvwxyz ")
     config = ModelConfig(
@@ -29,6 +29,7 @@ def tiny_scope(max_seq_len: int = 32) -> Scope:
         n_kv_head=N_KV_HEAD,
         d_model=4 * HEAD_DIM,
         max_seq_len=max_seq_len,
+        windows=windows,
     )
     torch.manual_seed(0)
     model = Transformer(config)
