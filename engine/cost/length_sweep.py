@@ -32,8 +32,8 @@ from engine.cost.measurements import (
 )
 from engine.cost.part_clock import PartClock
 from engine.cost.patience import GivingWay, patiently
-from engine.kv_cache import KVCache
 from engine.model import Transformer
+from engine.sliding_cache import new_cache
 
 _REPEATS = 3  # of what takes so little that anything could disturb it
 _LONGEST_WHOLE = 1024  # tokens of the prefill that is timed in one piece
@@ -110,7 +110,7 @@ class _Timing:
         self, model: Transformer, token_ids: Tensor, conditions: Conditions, waited_for: Cancelled
     ) -> None:
         self._model, self._ids = model, token_ids
-        self._kv_cache = KVCache(model.config, device=model.device, n_rows=len(token_ids))
+        self._kv_cache = new_cache(model.config, model.device, len(token_ids))
         self._conditions, self._waited_for = conditions, waited_for
         self._clock = PartClock(model)
         self._sums: dict[TimedPart, float] = {}
@@ -160,32 +160,28 @@ def _worked(
 ) -> Iterator[tuple[Worked, Worked] | None]:
     """One real prefill in one pass, and one real decoded token after it."""
     n_tokens = len(token_ids) - 1
-    kv_cache = KVCache(model.config, device=model.device, n_rows=n_tokens + 1)
+    kv_cache = new_cache(model.config, model.device, n_tokens + 1)
 
-    def timed(n_new: int) -> float:
-        start = kv_cache.length
+    def timed(n_new: int, start: int) -> float:
+        kv_cache.rewind(start)  # from the time before
         began = finished(model.device)
         new_ids = token_ids[start : start + n_new]
-        try:
-            record = GivingWay(waited_for)
-            hidden = model.hidden(new_ids, kv_cache, record=record, cancelled=waited_for)
-            for rows in torch.split(hidden, QUERY_BLOCK):
-                give_up_if(waited_for)
-                model.logits(rows)
-            return finished(model.device) - began
-        finally:
-            kv_cache.rewind(start)
+        record = GivingWay(waited_for)
+        hidden = model.hidden(new_ids, kv_cache, record=record, cancelled=waited_for)
+        for rows in torch.split(hidden, QUERY_BLOCK):
+            give_up_if(waited_for)
+            model.logits(rows)
+        return finished(model.device) - began
 
     found = []
     for n_new, start in ((n_tokens, 0), (1, n_tokens)):
         seconds: list[float] = []
         while len(seconds) < _REPEATS and sum(seconds) < 1:
-            for taken in patiently(partial(timed, n_new)):
+            for taken in patiently(partial(timed, n_new, start)):
                 seconds += [] if taken is None else [taken]
                 yield None
         cost = _cost_in_pieces(model, n_new, start)
         found.append(Worked(n_new, start, cost.multiply_adds, cost.n_bytes, median(seconds)))
-        kv_cache.advance(n_new)
     yield found[0], found[1]
 
 

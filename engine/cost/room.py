@@ -4,11 +4,12 @@ Upper bounds, by counting what lies in memory at the same time in a pass; `bench
 `tests/benchmarks` holds them against the real peaks of fresh processes. Beside the model, whose
 weights are there already, that is
 
-    the cache     2 · L · G · D for each row that it has room for
-    attention     the scores of one block of queries against all keys, as often as they are alive
-                  at once (fresh, and masked or softmax's; one more where they are capped or lowered
-                  by ALiBi) and once more, because each block is longer than the one before and
-                  does not fit where that one was; the mask; q, k, v and the mixes of all rows
+    the cache     2 · G · D for each row that each layer has room for
+    attention     the scores of one block of queries against all keys, in the layer where that is
+                  most, as often as they are alive at once (fresh, and masked or softmax's; one
+                  more where they are capped or lowered by ALiBi) and once more, because each
+                  block is longer than the one before and does not fit where that one was; the
+                  mask; q, k, v and the mixes of all rows
     the MLP       two rows of d_ff, three where it is gated
     logits        of one block
     the residual  four times
@@ -27,6 +28,7 @@ _FLOAT = 4
 _LONGEST_WHOLE = 1024  # tokens of the longest pass of a sweep that is made in one piece
 _MATRICES = 2**28 + 3 * 2**22  # what the machine is measured with: 16 pieces, and three squares
 _KEPT = 2**25  # the largest piece that an allocator may keep for later: glibc's highest threshold
+_BESIDE = 3 * QUERY_BLOCK  # rows that `engine.sliding_cache` has room for beside a window's
 _SLACK = 2**26  # of the allocator, and what torch makes for itself at the first use
 
 Needed = Callable[[ModelConfig, int], int]
@@ -48,14 +50,27 @@ def sweep_bytes(config: ModelConfig, n_tokens: int) -> int:
 
 
 def two_ways_bytes(config: ModelConfig, n_tokens: int) -> int:
-    """What reading so many tokens in both ways takes: `engine.cost.two_ways`, with two caches."""
-    caches = 2 * _cache_bytes(config, n_tokens)
-    return caches + _pass_bytes(config, n_tokens, n_tokens) + _SLACK
+    """What reading so many tokens in both ways takes: `engine.cost.two_ways`.
+
+    One of them keeps all rows to compare with, the other has a cache.
+    """
+    kept = _rows_bytes(config, config.n_layer * n_tokens)
+    cache = _cache_bytes(config, n_tokens)
+    return kept + cache + _pass_bytes(config, n_tokens, n_tokens) + _SLACK
 
 
 def _cache_bytes(config: ModelConfig, n_rows: int) -> int:
-    """Keys and values of all layers."""
-    return _FLOAT * 2 * config.n_layer * config.n_kv_head * config.head_dim * n_rows
+    """Keys and values of all layers; those of a window twice while they are moved."""
+    n_all = 0
+    for window in config.windows or (0,) * config.n_layer:
+        most = window + _BESIDE if window else n_rows
+        n_all += n_rows if n_rows <= most else 2 * most
+    return _rows_bytes(config, n_all)
+
+
+def _rows_bytes(config: ModelConfig, n_rows: int) -> int:
+    """So many rows of keys and values."""
+    return _FLOAT * 2 * config.n_kv_head * config.head_dim * n_rows
 
 
 def _pass_bytes(config: ModelConfig, n_new: int, n_keys: int) -> int:
@@ -64,7 +79,8 @@ def _pass_bytes(config: ModelConfig, n_new: int, n_keys: int) -> int:
     n_block, is_alibi = min(n_new, QUERY_BLOCK), config.positions == "alibi"
     n_squares = 3 + bool(config.score_cap) + is_alibi
     n_mask = 1 + 4 * is_alibi  # truth values; distances in whole numbers of eight bytes, twice
-    scores = n_block * n_keys * (n_squares * config.n_head + n_mask)
+    seen = [n_block + window - 1 if window else n_keys for window in config.windows or (0,)]
+    scores = n_block * min(n_keys, max(seen)) * (n_squares * config.n_head + n_mask)
     heads = n_new * (6 * q_width + 4 * kv_width)  # joined, split, turned; mixes, joined, as rows
     mlp = n_new * config.d_ff * (3 if config.mlp == "gated" else 2)
     logits = n_block * config.vocab_size * (3 if config.logit_cap else 1)

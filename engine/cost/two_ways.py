@@ -5,7 +5,7 @@ piece of work, so that other work can go on in between.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -23,6 +23,7 @@ from engine.errors import ContextFullError, EngineError
 from engine.kv_cache import KVCache
 from engine.model import CAUSAL, Transformer
 from engine.sampling import Sampling, draw, stages
+from engine.sliding_cache import new_cache
 
 
 @torch.inference_mode()
@@ -53,7 +54,7 @@ def with_and_without(
         )
     ids = list(token_ids)
     n_rows = len(ids) + min(n_steps, room)
-    kv_cache = KVCache(model.config, device=model.device, n_rows=n_rows)
+    kv_cache = new_cache(model.config, model.device, n_rows)
     found = BothWays(len(ids), min(n_steps, room), 0.0)
     logits = None
     for took in _passes(model, ids, kv_cache, conditions, waited_for):
@@ -158,14 +159,12 @@ def parallel_and_serial(
     _check(token_ids, conditions)
     n_tokens = len(token_ids)
     ids = torch.tensor(token_ids, dtype=torch.int64)
-    at_once = KVCache(model.config, device=model.device, n_rows=n_tokens)
-    in_turn = KVCache(model.config, device=model.device, n_rows=n_tokens)
+    at_once = _Rows(waited_for)
+    in_turn = new_cache(model.config, model.device, n_tokens)
 
     def whole() -> tuple[Tensor, float]:
-        at_once.rewind(0)  # where it was given up after the last layer
         began = finished(model.device)
-        record = GivingWay(waited_for)
-        hidden = model.hidden(ids, at_once, conditions, record, waited_for)
+        hidden = model.hidden(ids, None, conditions, at_once, waited_for)
         for rows in torch.split(hidden, QUERY_BLOCK):
             give_up_if(waited_for)
             model.logits(rows)
@@ -196,10 +195,26 @@ def parallel_and_serial(
             yield found
 
 
-def _apart(at_once: KVCache, in_turn: KVCache, at: int) -> float:
-    """The largest difference of any layer's key or value at a position."""
-    pairs = (at_once.k, in_turn.k), (at_once.v, in_turn.v)
-    return max(float((a[:, :, at] - b[:, :, at]).abs().max()) for a, b in pairs)
+@dataclass(frozen=True)
+class _Rows(GivingWay):
+    """It keeps each layer's keys and values [G, S, D], as a cache does that lets none go."""
+
+    layers: dict[int, tuple[Tensor, Tensor]] = field(default_factory=dict)
+
+    def keep_qkv(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> None:
+        """Attention begins."""
+        super().keep_qkv(layer, q, k, v)
+        self.layers[layer] = k.clone(), v.clone()
+
+
+def _apart(at_once: _Rows, in_turn: KVCache, at: int) -> float:
+    """The largest difference of any layer's key or value at the position that was read last."""
+    differences = [
+        (whole[:, at] - one[:, -1]).abs().max()
+        for layer, both in at_once.layers.items()
+        for whole, one in zip(both, in_turn.rows_in_use(layer), strict=True)
+    ]
+    return float(torch.stack(differences).max())
 
 
 def _one_more(found: OneByOne, seconds: float, logits: float, rows: float) -> OneByOne:

@@ -210,6 +210,21 @@ def test_a_sweep_times_every_length_beyond_the_context_too(
 
 
 @pytest.mark.usefixtures("quick_machine")
+def test_a_sweep_goes_on_far_beyond_a_layers_window(tiny: Callable[..., Run]) -> None:
+    """Its cache lets rows go; what was given up is read again all the same."""
+    run = tiny("rotary", windows=(5, 0), max_seq_len=600)
+    lab: Lab = last(sweep(run.model, IDS, 1000, Asked(3, 30, 90, 200, 300, 400)))
+    assert lab.lengths.tolist() == ladder(1000)
+    assert lab.prefill is not None
+    assert lab.decode is not None
+    assert (lab.prefill.n_new, lab.decode.start) == (599, 599)
+    # The last token sees 5 rows in one layer and 600 in the other, 4 heads of 4 features.
+    parts = pass_cost(run.config, 1, 599)
+    assert parts["scores"].multiply_adds == 4 * 4 * (5 + 600)
+    assert lab.decode.multiply_adds == total(parts).multiply_adds
+
+
+@pytest.mark.usefixtures("quick_machine")
 def test_longer_readings_contain_the_shorter_ones(
     tiny: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -444,6 +459,24 @@ def test_one_pass_and_one_token_at_a_time_give_the_same_rows(
     assert one.n_equal == one.n_tokens == len(IDS)
     assert one.rows_difference < 1e-5
     assert one.logits_difference < 1e-5
+
+
+@pytest.mark.parametrize("windows", [(3, 0), (2, 3)])
+def test_both_ways_are_the_same_where_layers_let_rows_go(
+    tiny: Callable[..., Run], windows: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where every other step moves rows."""
+    monkeypatch.setattr("engine.sliding_cache._ROOM", 1)
+    monkeypatch.setattr("engine.sliding_cache._SPARE", 1)
+    model = tiny("alibi", windows=windows).model
+    one: OneByOne = last(parallel_and_serial(model, IDS * 3))
+    assert one.n_equal == one.n_tokens == 24
+    both: BothWays = last(with_and_without(model, IDS, 12))
+    assert both.difference < 1e-5
+    assert [step.multiply_adds_with for step in both.steps] == [
+        total(pass_cost(model.config, 1, n_before, n_logits=1)).multiply_adds
+        for n_before in range(8, 20)
+    ]
 
 
 def test_a_row_that_differs_is_not_called_equal(

@@ -3,11 +3,14 @@
 from dataclasses import replace
 
 import pytest
+import torch
 
 from engine.config import ModelConfig
 from engine.cost import room
 from engine.cost.room import check_room, longest_that_fits, sweep_bytes, two_ways_bytes
 from engine.errors import EngineError
+from engine.kv_cache import KVCache
+from engine.sliding_cache import SlidingCache, new_cache
 
 CONFIG = ModelConfig(
     vocab_size=100, n_layer=2, n_head=4, n_kv_head=2, d_model=16, max_seq_len=32, mlp="plain"
@@ -63,6 +66,45 @@ def test_reading_both_ways_by_hand() -> None:
     """20 tokens: two caches of 32 numbers a row, and one pass over them all."""
     numbers = 2 * 32 * 20 + 20 * 20 * 13 + 20 * (6 * 16 + 4 * 8 + 2 * 64 + 100 + 4 * 16)
     assert two_ways_bytes(CONFIG, 20) == 4 * numbers + SLACK
+
+
+def test_layers_with_windows_take_no_more_than_these_need() -> None:
+    """50,000 tokens through windows of 8 and 100: rows for a window and three blocks, while they
+    are moved twice; a block of 128 sees 128 + 99 keys at most."""
+    near = replace(CONFIG, max_seq_len=50_000, windows=(8, 100))
+    row = 2 * 2 * 4
+    caches = row * 2 * (8 + 3 * 128 + 100 + 3 * 128)
+    a_block = 128 * (6 * 16 + 4 * 8 + 2 * 64 + 100 + 4 * 16) + 128 * 227 * 13
+    assert room._cache_bytes(near, 50_001) == 4 * caches
+    assert room._pass_bytes(near, 128, 50_000) == 4 * a_block
+    one_is_whole = replace(near, windows=(8, 0))
+    whole = 4 * row * (2 * (8 + 3 * 128) + 50_001)
+    assert room._cache_bytes(one_is_whole, 50_001) == whole
+    assert room._pass_bytes(one_is_whole, 128, 50_000) == room._pass_bytes(CONFIG, 128, 50_000)
+
+
+@pytest.mark.parametrize("n_rows", [1, 300, 900, 3000])
+def test_a_cache_takes_no_more_than_is_told(n_rows: int) -> None:
+    """Read block by block, with the tensors of before still there at the fullest moment."""
+    config = replace(CONFIG, max_seq_len=4000, windows=(300, 0))
+    cache = new_cache(config, n_rows=n_rows)
+    most = 0
+    for n_new in [128] * (n_rows // 128) + [n_rows % 128]:
+        before = {id(part): part.nbytes for part in tensors(cache)}
+        for layer in range(2):
+            cache.write(layer, torch.zeros(2, n_new, 4), torch.zeros(2, n_new, 4))
+        cache.advance(n_new)
+        both = before | {id(part): part.nbytes for part in tensors(cache)}
+        most = max(most, sum(both.values()))
+    assert most <= room._cache_bytes(config, n_rows)
+    assert most >= cache.allocated_bytes
+
+
+def tensors(cache: KVCache) -> list[torch.Tensor]:
+    """All that hold rows."""
+    assert isinstance(cache, SlidingCache)
+    sliding = [part for rows in cache._sliding.values() for part in (rows.k, rows.v)]
+    return [cache.k, cache.v, *sliding]
 
 
 def test_a_pass_in_one_piece_may_take_more_than_one_in_blocks() -> None:
