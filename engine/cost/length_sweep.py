@@ -32,6 +32,7 @@ from engine.cost.measurements import (
 )
 from engine.cost.part_clock import PartClock
 from engine.cost.patience import GivingWay, patiently
+from engine.cost.slices import Slices
 from engine.model import Transformer
 from engine.sliding_cache import new_cache
 
@@ -161,16 +162,18 @@ def _worked(
     """One real prefill in one pass, and one real decoded token after it."""
     n_tokens = len(token_ids) - 1
     kv_cache = new_cache(model.config, model.device, n_tokens + 1)
+    slices = Slices(model)
 
     def timed(n_new: int, start: int) -> float:
         kv_cache.rewind(start)  # from the time before
         began = finished(model.device)
         new_ids = token_ids[start : start + n_new]
         record = GivingWay(waited_for)
-        hidden = model.hidden(new_ids, kv_cache, record=record, cancelled=waited_for)
-        for rows in torch.split(hidden, QUERY_BLOCK):
-            give_up_if(waited_for)
-            model.logits(rows)
+        with slices.of_pass(n_new, waited_for):
+            hidden = model.hidden(new_ids, kv_cache, record=record, cancelled=waited_for)
+            for rows in torch.split(hidden, QUERY_BLOCK):
+                give_up_if(waited_for)
+                model.logits(rows)
         return finished(model.device) - began
 
     found = []

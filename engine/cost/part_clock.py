@@ -22,6 +22,7 @@ from engine.clock import clock_of
 from engine.conditions import Conditions
 from engine.config import QUERY_BLOCK
 from engine.cost.measurements import TIMED_PARTS, Seconds, TimedPart
+from engine.cost.slices import Slices, put
 from engine.errors import CancelledError
 from engine.kv_cache import KVCache
 from engine.model import CAUSAL, Transformer
@@ -39,6 +40,7 @@ class PartClock(attention.Recorder):
             inner = model.attention(layer)
             self._parts += [(inner.qkv, "projections"), (inner.output, "projections")]
             self._parts += [(model.get_submodule(f"blocks.{layer}.mlp"), "MLP")]
+        self._slices = Slices(model)
         self._n_products = 0  # of this layer's attention so far
         self._cancelled: Cancelled = never  # asked before each part of a layer
 
@@ -54,20 +56,22 @@ class PartClock(attention.Recorder):
         Raises:
             ValueError: there are more tokens than one block of queries holds, whose scores and
                 mixes would alternate.
-            CancelledError: `cancelled` said so before a part of a layer or before the logits; the
-                cache is as before.
+            CancelledError: `cancelled` said so before a part of a layer, before the logits, or
+                between slices of either (`engine.cost.slices`); the cache is as before.
         """
         if len(token_ids) > QUERY_BLOCK:
             raise ValueError(f"{len(token_ids)} tokens are more than a block of {QUERY_BLOCK}.")
         self._entered, self._cancelled, start = [], cancelled, kv_cache.length
-        with self._watched():
+        with self._slices.of_pass(len(token_ids), cancelled), self._watched():
             self._enter("rest")
             hidden = self._model.hidden(token_ids, kv_cache, conditions, self, cancelled)
             self._enter("output")
-            if cancelled():  # not in the midst of what may be the longest step
+            try:
+                give_up_if(cancelled)
+                self._model.logits(hidden)
+            except CancelledError:
                 kv_cache.rewind(start)
-                raise CancelledError("the timed pass was given up for something newer.")
-            self._model.logits(hidden)
+                raise
             self._enter("rest")
         seconds: dict[TimedPart, float] = dict.fromkeys(TIMED_PARTS, 0.0)
         for (part, began), (_next, ended) in pairwise(self._entered):
@@ -82,10 +86,8 @@ class PartClock(attention.Recorder):
         """Wrap all modules whose work is a part, and the products of attention; undone after."""
         with ExitStack() as undo:
             for module, part in self._parts:
-                vars(module)["forward"] = self._timed(part, module.forward)  # before the class's
-                undo.callback(vars(module).pop, "forward")
-            undo.callback(vars(attention).update, matmul_heads=attention.matmul_heads)
-            vars(attention)["matmul_heads"] = self._told(attention.matmul_heads)
+                put(undo, module, "forward", self._timed(part, module.forward))
+            put(undo, attention, "matmul_heads", self._told(attention.matmul_heads))
             yield
 
     def _timed(self, part: TimedPart, work: Callable[[Tensor], Tensor]) -> Callable[..., Tensor]:

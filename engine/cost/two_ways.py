@@ -19,6 +19,7 @@ from engine.config import QUERY_BLOCK
 from engine.cost.formulas import pass_cost, total
 from engine.cost.measurements import TOLERANCE, BothWays, DecodeStep, OneByOne
 from engine.cost.patience import GivingWay, patiently
+from engine.cost.slices import Slices
 from engine.errors import ContextFullError, EngineError
 from engine.kv_cache import KVCache
 from engine.model import CAUSAL, Transformer
@@ -56,8 +57,8 @@ def with_and_without(
     n_rows = len(ids) + min(n_steps, room)
     kv_cache = new_cache(model.config, model.device, n_rows)
     found = BothWays(len(ids), min(n_steps, room), 0.0)
-    logits = None
-    for took in _passes(model, ids, kv_cache, conditions, waited_for):
+    logits, slices = None, Slices(model)
+    for took in _passes(model, ids, kv_cache, conditions, waited_for, slices):
         if took is None:
             yield found
         else:
@@ -68,7 +69,7 @@ def with_and_without(
         ids.append(_drawn(logits, sampling, len(ids)))
         both = []
         for new_ids, cache in ((ids[-1:], kv_cache), (ids, None)):
-            for took in _passes(model, new_ids, cache, conditions, waited_for):
+            for took in _passes(model, new_ids, cache, conditions, waited_for, slices):
                 if took is None:
                     yield found
                 else:
@@ -130,6 +131,7 @@ def _passes(
     kv_cache: KVCache | None,
     conditions: Conditions,
     waited_for: Cancelled,
+    slices: Slices,
 ) -> Iterator[tuple[Tensor, float] | None]:
     """One pass: the last row's logits [V] and its seconds; None for each time it was given up."""
 
@@ -137,7 +139,8 @@ def _passes(
         began = finished(model.device)
         new_ids = torch.tensor(token_ids, dtype=torch.int64)
         record = GivingWay(waited_for)
-        hidden = model.hidden(new_ids, kv_cache, conditions, record, waited_for)
+        with slices.of_pass(len(new_ids), waited_for):
+            hidden = model.hidden(new_ids, kv_cache, conditions, record, waited_for)
         logits = model.logits(hidden[-1:])[0]
         return logits, finished(model.device) - began
 
@@ -159,15 +162,16 @@ def parallel_and_serial(
     _check(token_ids, conditions)
     n_tokens = len(token_ids)
     ids = torch.tensor(token_ids, dtype=torch.int64)
-    at_once = _Rows(waited_for)
+    at_once, slices = _Rows(waited_for), Slices(model)
     in_turn = new_cache(model.config, model.device, n_tokens)
 
     def whole() -> tuple[Tensor, float]:
         began = finished(model.device)
-        hidden = model.hidden(ids, None, conditions, at_once, waited_for)
-        for rows in torch.split(hidden, QUERY_BLOCK):
-            give_up_if(waited_for)
-            model.logits(rows)
+        with slices.of_pass(n_tokens, waited_for):
+            hidden = model.hidden(ids, None, conditions, at_once, waited_for)
+            for rows in torch.split(hidden, QUERY_BLOCK):
+                give_up_if(waited_for)
+                model.logits(rows)
         return hidden, finished(model.device) - began
 
     def one(at: int) -> tuple[Tensor, float]:

@@ -327,8 +327,8 @@ def test_a_sweep_asks_within_each_layer_whether_a_key_was_pressed(
     assert max(timed.made) == 1
     whole = Heard(model)
     last(length_sweep._worked(model, torch.zeros(400, dtype=torch.int64), whole))
-    # Before a layer, before its attention, after each of four blocks, before the next layer.
-    assert whole.made[:7] == [0, 1, 0, 0, 0, 0, 2]
+    # Before a layer, before its attention, three times in each of four blocks, before the next.
+    assert whole.made[:15] == [0, 1, *[0] * 12, 2]
 
 
 def test_a_prefill_in_one_piece_reads_the_output_matrix_for_each_block_of_logits(

@@ -69,8 +69,11 @@ def test_reading_both_ways_by_hand() -> None:
 
 
 def test_layers_with_windows_take_no_more_than_these_need() -> None:
-    """50,000 tokens through windows of 8 and 100: rows for a window and three blocks, while they
-    are moved twice; a block of 128 sees 128 + 99 keys at most."""
+    """50,000 tokens through windows of 8 and 100.
+
+    Rows for a window and three blocks, twice while they are moved; a block of 128 sees 128 + 99
+    keys at most.
+    """
     near = replace(CONFIG, max_seq_len=50_000, windows=(8, 100))
     row = 2 * 2 * 4
     caches = row * 2 * (8 + 3 * 128 + 100 + 3 * 128)
