@@ -16,8 +16,10 @@ import numpy as np
 import torch
 
 import resources
+from engine.cancelling import never
 from engine.config import ModelConfig
 from engine.cost.part_clock import PartClock
+from engine.cost.slices import _asking
 from engine.growing import Growing
 from engine.kv_cache import KVCache
 from engine.loading import load
@@ -85,6 +87,7 @@ def bench_parts(model: Transformer, n_tokens: int) -> float:
     kv_cache, row = KVCache(model.config), torch.zeros(1)
     timed = clock._timed("MLP", lambda x: x)
     told = clock._told(lambda left, _right: left)
+    asking = _asking(lambda left: left, never)
 
     def watch() -> None:
         clock._entered = []
@@ -92,6 +95,7 @@ def bench_parts(model: Transformer, n_tokens: int) -> float:
             timed(row)
             clock.keep_qkv(layer, row, row, row)
             told(row, row)
+            asking(row)
             told(row, row)
             clock.keep_weights(layer, slice(0), row)
             timed(row)
