@@ -1,10 +1,12 @@
 """What the panels on cost show, as tables of numbers to export; no Qt."""
 
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
 
 import resources
+from engine.conditions import Conditions
 from engine.cost.cache import CacheDesign
 from engine.cost.formulas import PARTS, crossing, pass_cost
 from engine.cost.measurements import (
@@ -41,14 +43,23 @@ def design_of(family: resources.CacheFamily) -> CacheDesign:
 
 def rows_said(design: CacheDesign) -> str:
     """How many rows a design keeps in all layers, as a formula of the tokens."""
-    mask, parts = design.conditions, []
-    for window in sorted(set(design.windows)):
-        n_layers = design.windows.count(window)
-        near = min((size for size in (window, mask.window) if size), default=0)
-        first = f"{mask.sinks} + " if mask.sinks else ""
-        kept = f"min(tokens, {first}{near})" if near else "tokens"
-        parts.append(f"{n_layers} · {kept}")
+    kinds = Counter(_kept_said(window, design.conditions) for window in sorted(design.windows))
+    parts = [f"{n_layers} · {kept}" for kept, n_layers in kinds.items()]
     return parts[0] if len(parts) == 1 else f"({' + '.join(parts)})"
+
+
+def _kept_said(window: int, mask: Conditions) -> str:
+    """The rows of a layer with such a window of its own, 0 for none.
+
+    That hides the first positions too, so that they stay only until it has left them behind.
+    """
+    near = min((size for size in (window, mask.window) if size), default=0)
+    if not near:
+        return "tokens"
+    if not mask.sinks or near == window:
+        return f"min(tokens, {near})"
+    kept = f"min(tokens, {mask.sinks} + {near})"
+    return f"{kept} while in its {window}, then {near}" if window else kept
 
 
 def design_tables(

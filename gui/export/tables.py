@@ -1,6 +1,7 @@
 """From what panels show to tables of numbers: the very arrays of the readings; no Qt."""
 
 from collections.abc import Mapping
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,7 @@ from engine.readouts import n_carrying
 from engine.sampling import Stages
 from gui.export.numbers import Column, Table, token_columns, vocabulary_columns
 from gui.export.stamp import conditions_said
+from gui.words.cache_figures import thrown_between
 
 _NOTHING = float("nan")
 
@@ -318,16 +320,18 @@ def time_tables(reading: Reading) -> tuple[Table, ...]:
 
 
 def pass_tables(reading: Reading) -> tuple[Table, ...]:
-    """Every pass so far: what it computed, what the cache held after it, how long it took.
+    """Every pass so far: what it computed, kept and threw away, what the cache held, how long.
 
     And what each layer of the cache holds now.
     """
     stats = reading.stats
+    thrown = [0, *(thrown_between(*pair) for pair in pairwise(stats))]
     columns: dict[str, Column] = {
         "pass": np.arange(1, len(stats) + 1),
         "tokens": np.array([each.n_tokens for each in stats], np.int64),
         "rows_computed": np.array([each.n_computed for each in stats], np.int64),
         "rows_kept": np.array([each.n_kept for each in stats], np.int64),
+        "rows_thrown_away": np.array(thrown[: len(stats)], np.int64),
         "seconds": np.array([each.seconds for each in stats], np.float64),
         "cache_bytes": np.array([each.cache_bytes for each in stats], np.int64),
         "cache_on": np.array([each.cached for each in stats], np.bool_),

@@ -197,10 +197,12 @@ class CachePanel(Panel):
         computed, without = int(columns.n_computed.sum()), int(columns.n_tokens.sum())
         thrown = thrown_away(reading.stats)
         gone = f", {last.n_kept:,} kept and {thrown:,} thrown away" if thrown else ""
+        fallen = f", {reading.n_fallen:,} fallen out" if reading.n_fallen else ""
         short = f"{last.n_computed:,} of {last.n_tokens:,} rows"
         if thrown:
             short += f", {last.n_kept:,} kept, {thrown:,} thrown away"
-        done = f"{last.n_computed:,} of {last.n_tokens:,} rows computed{gone}"
+        short += fallen
+        done = f"{last.n_computed:,} of {last.n_tokens:,} rows computed{gone}{fallen}"
         per_pass = f"last pass +{written:,} B, {done}"
         in_all = (
             f"{counted(len(columns), 'pass', 'passes')} in all: {computed:,} of {without:,} rows"

@@ -165,9 +165,10 @@ class DesignsPanel(Panel):
         own = shown[0]
         each = bytes_said(own.numbers * n_bytes * len(own.windows))
         whole = bytes_said(own.n_bytes(limit, n_bytes))
+        most = "at most " if any(own.windows) else ""
         self.heading.say(
             f"{now:,} of at most {limit:,} tokens. By the formula, in {_spelled(n_bytes)} for "
-            f"each number, this model takes {each} per token and {whole} at its limit."
+            f"each number, this model takes {most}{each} per token and {whole} at its limit."
         )
         x, curves = _curves(shown, limit, n_bytes)
         highest = max(float(curve.max()) for curve in curves)

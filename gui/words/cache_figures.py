@@ -143,6 +143,11 @@ def used_cache(stats: PassStats) -> bool:
 
 def thrown_away(stats: Sequence[PassStats]) -> int:
     """Rows that the cache held before the latest pass and no longer does: what an edit undid."""
-    if len(stats) < 2 or not (used_cache(stats[-1]) and used_cache(stats[-2])):
+    return thrown_between(stats[-2], stats[-1]) if len(stats) > 1 else 0
+
+
+def thrown_between(before: PassStats, after: PassStats) -> int:
+    """The same of any pass and the one after it."""
+    if not (used_cache(before) and used_cache(after)):
         return 0
-    return max(0, stats[-2].n_tokens - stats[-1].n_kept)
+    return max(0, before.n_tokens - after.n_kept)

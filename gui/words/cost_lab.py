@@ -101,8 +101,19 @@ def growth(config: ModelConfig, longest: int) -> str:
     return (
         f"Multiply-adds of the whole pass grow{bend or ' with the length'}: projections, MLP and "
         f"output do the same for each token, and make up {others:.1%} of them at {first:,} "
-        "tokens. Only scores and mix grow with the square."
+        f"tokens. {_with_the_square(config)}"
     )
+
+
+def _with_the_square(config: ModelConfig) -> str:
+    """What grows so, where layers with a window score no more keys than that shows."""
+    n_whole = config.n_layer - sum(map(bool, config.windows))
+    if n_whole == config.n_layer:
+        return "Only scores and mix grow with the square."
+    if not n_whole:
+        return "Nothing grows with the square for long: every layer has a window of its own."
+    layers = "1 layer" if n_whole == 1 else f"{n_whole} layers"
+    return f"Only scores and mix grow with the square, in the {layers} without a window."
 
 
 def _two_powers(short: Fit, long: Fit) -> str:

@@ -122,6 +122,32 @@ def test_an_edit_in_the_middle_computes_from_there_on(panel: CachePanel) -> None
     assert panel.formula.text().startswith("✓")
 
 
+def test_the_exported_passes_tell_what_each_threw_away(panel: CachePanel) -> None:
+    """8 tokens, an edit after 3, a step, and the cache off: nothing was held, nothing is undone."""
+    scope = tiny_scope()
+    scope.edit("to be or")
+    scope.edit("to me or")
+    scope.step()
+    scope.set_cache(use=False)
+    passes, _layers = panel.numbers(view_of(scope.step()))
+    assert np.asarray(passes.columns["rows_kept"]).tolist() == [0, 3, 8, 0, 0]
+    assert np.asarray(passes.columns["rows_thrown_away"]).tolist() == [0, 5, 0, 0, 0]
+    nothing, _layers = panel.numbers(view_of(tiny_scope().edit("")))
+    assert len(np.asarray(nothing.columns["rows_thrown_away"])) == len(nothing.columns["pass"])
+
+
+def test_what_has_fallen_out_of_the_context_is_counted_beside_what_was_thrown_away(
+    panel: CachePanel,
+) -> None:
+    """A context of 8: with a ninth token all positions move, and all rows are computed again."""
+    scope = tiny_scope(max_seq_len=8)
+    scope.edit("to be or")
+    panel.show_view(view_of(scope.edit("to be or no")))
+    assert panel.rows.text().startswith(
+        "last pass +1,024 B, 8 of 8 rows computed, 0 kept and 8 thrown away, 3 fallen out, "
+    )
+
+
 def test_a_step_back_does_not_empty_the_cache(panel: CachePanel) -> None:
     """Three tokens are shown, eight are held, and the formula counts what is held."""
     scope = tiny_scope()

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
 from engine.cost import room
-from engine.cost.formulas import crossing
+from engine.cost.formulas import ATTENTION, crossing, pass_cost, total
 from engine.cost.measurements import TIMED_PARTS, Lab, LengthTime, Machine, Worked, ladder
 from engine.reading import Reading
 from gui import graphs
@@ -20,6 +20,7 @@ from gui.panels.cost import CostPanel
 from gui.view import View
 from gui.widgets.curves import CurveChart
 from gui.wishes import MeasureCost, SetCosts, StopMeasuringCost, Wish
+from gui.words.cost_lab import growth
 from tests.gui.tiny_scope import house, tiny_scope, view_of
 
 MACHINE = Machine(80e9, 10e9, 2, "cpu")
@@ -122,6 +123,24 @@ def test_fitted_powers_say_where_it_is_linear(panel: CostPanel, reading: Reading
     panel.show_view(view_with(reading, fixed))
     assert panel.times.text().endswith("the fixed cost of each operation counts most.")
     assert "projections, MLP and output do the same for each token" in panel.growth.text()
+
+
+@pytest.mark.parametrize(
+    ("windows", "said"),
+    [
+        ((), "Only scores and mix grow with the square."),
+        ((8, 0), "Only scores and mix grow with the square, in the 1 layer without a window."),
+        ((8, 16), "Nothing grows with the square for long: every layer has a window of its own."),
+    ],
+)
+def test_what_grows_with_the_square_is_said_of_this_models_layers(
+    reading: Reading, windows: tuple[int, ...], said: str
+) -> None:
+    """With a window in every layer, 4 times the length costs no more than 4 times as much."""
+    config = replace(reading.info.config, windows=windows)
+    assert growth(config, 4096).endswith(said)
+    cost = [total(pass_cost(config, n), ATTENTION).multiply_adds for n in (1024, 4096)]
+    assert (cost[1] / cost[0] < 4.2) == bool(windows and all(windows))
 
 
 def test_times_that_fall_with_the_length_are_not_explained_away(

@@ -135,6 +135,25 @@ def test_a_layers_own_window_lets_go_of_what_it_hides(
     assert panel.layers_note.text().endswith("the last query sees all of it.")
 
 
+def test_what_a_layers_own_window_leaves_of_other_designs_is_spelled_out(
+    panel: DesignsPanel,
+) -> None:
+    """Windows of 4 and none beside the mask's 16 and first 4: 16 numbers of 4 bytes in a row."""
+    panel.show_view(view_of(tiny_scope(windows=(4, 0)).edit("to be or not")))
+    assert "this model takes at most 128 B per token and 2.25 KiB" in panel.heading.text()
+    rows = {row[0]: row[1:] for row in panel.table.rows}
+    assert rows["this model"][0] == "16 · (1 · tokens + 1 · min(tokens, 4)) · 4"
+    several = rows["first 4 + window of 16"]
+    assert several[0] == "16 · (1 · min(tokens, 4 + 16) + 1 · min(tokens, 4)) · 4"
+    assert several[2] == "1.5 KiB"  # (20 + 4) · 64 bytes
+    panel.show_view(view_of(tiny_scope(windows=(20, 20)).edit("to be or not")))
+    rows = {row[0]: row[1:] for row in panel.table.rows}
+    assert rows["window of 16"][0] == "16 · 2 · min(tokens, 16) · 4"
+    several = rows["first 4 + window of 16"]
+    assert several[0] == "16 · 2 · min(tokens, 4 + 16) while in its 20, then 16 · 4"
+    assert several[2] == "2 KiB"  # at 32 tokens the first four are out of sight: 2 · 16 · 64
+
+
 def test_layers_that_hold_different_amounts_are_said_so(panel: DesignsPanel) -> None:
     reading = tiny_scope().edit("to be or not")
     panel.show_view(view_of(replace(reading, cache_layer_bytes=(64, 768))))
