@@ -75,18 +75,18 @@ class AnyHistory(RuleBasedStateMachine):
             parameter.data.copy_(parameter.new_tensor(drawn))
         self.run = Run(self.model)
 
-    def _read(self, text: list[int]) -> None:
+    def _read(self, text: list[int], most_rows: int = 0) -> None:
         if len(text) > LIMIT:
             with pytest.raises(ContextFullError):
                 self.run.read(text)
         else:
-            self.run.read(text)
+            self.run.read(text, most_rows=most_rows)
             self.text = text
 
-    @rule(tokens=st.lists(Tokens, max_size=7))
-    def grow(self, tokens: list[int]) -> None:
-        """A paste at the end, or a step."""
-        self._read(self.text + tokens)
+    @rule(tokens=st.lists(Tokens, max_size=7), most_rows=st.integers(0, 4))
+    def grow(self, tokens: list[int], most_rows: int) -> None:
+        """A paste at the end, at once or in pieces, or a step."""
+        self._read(self.text + tokens, most_rows)
 
     @rule(token=Tokens)
     def step(self, token: int) -> None:
