@@ -466,7 +466,7 @@ class Scope:
                 meanwhile(self._reading_of(document, at, session, stats.reason, computed))
 
         before = len(self._run.stats)
-        most_rows = max(_LEAST_ROWS, int(_PIECE / self.info.n_parameters))
+        most_rows = max(_LEAST_ROWS, int(_PIECE / max(1, self.info.n_parameters)))
         self._run.read(document.token_ids[document.n_fallen :], cancelled, most_rows, so_far)
         self._document = document
         self._cursor = cursor

@@ -29,6 +29,10 @@ _AXES = {
 }
 
 
+# The functions that call those lines, and that they call.
+_AROUND = (Attention.forward, Attention.project, matmul_heads, Scoring.masked)
+
+
 @torch.inference_mode()
 def read_code(
     model: Transformer,
@@ -79,7 +83,7 @@ def read_code(
         rows=range(start, trace.start + rows.stop),
         passed=range(trace.start, trace.end),
         attend=Called(source_of(attend), run_lines(attend, operands)),
-        around=tuple(map(source_of, (Attention.forward, matmul_heads, Scoring.masked))),
+        around=tuple(map(source_of, _AROUND)),
         recorded=(
             Operand("q", "HTD", trace.q[layer].shape),
             Operand("k", "GTD", trace.k[layer].shape),

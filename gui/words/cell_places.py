@@ -27,7 +27,7 @@ _GIVEN = {
     "weights": CellPlace(WEIGHT, is_result=True),
     "mix": CellPlace(VALUES, is_result=True),
 }
-_PROJECTED = {"joined", "q", "k", "v"}
+_PROJECTED = {"joined", "qk", "q", "k", "v"}
 
 
 def place_of(line: Line) -> CellPlace | None:
@@ -54,10 +54,10 @@ def places_in(source: Source) -> tuple[CellPlace | None, ...]:
 def _of_statement(function: str, statement: ast.stmt) -> CellPlace | None:
     if function == "Scoring.masked":
         return CellPlace(SCORE, is_result=True)
-    if function != "Attention.forward":
+    if function not in ("Attention.forward", "Attention.project"):
         return None
     if isinstance(statement, ast.Return):
-        return CellPlace(RESIDUAL)
+        return CellPlace(RESIDUAL if function == "Attention.forward" else QUERY_AND_KEY)
     names = set(_assigned(statement))
     return CellPlace(QUERY_AND_KEY) if names and names <= _PROJECTED else None
 

@@ -138,7 +138,7 @@ def test_each_of_the_four_lines_leads_to_the_number_that_it_computes(
 
 def test_the_lines_around_lead_to_the_first_and_the_last_stage(whole: WholeWindow) -> None:
     """The projection to q and k, and what the output adds to the residual."""
-    click(whole, line_with(whole, "joined = "))
+    click(whole, line_with(whole, "joined: Tensor = "))
     assert cell(whole).view.told_now().startswith("q, features 0 and ")  # a rotary model's pairs
     whole.window.go_to_panel("code")
     whole.idle()
@@ -239,21 +239,25 @@ def menu_of(panel: Panel, place: QPoint) -> QMenu:
 
 
 def test_which_lines_around_compute_a_stage() -> None:
-    """Read by eye off the engine: q and k are made in four statements, ALiBi and mask in one."""
-    forward = source_of(Attention.forward)
+    """Read by eye off the engine: q and k have a function of their own, scores another."""
     told = {
         text.strip().split(" = ")[0]: place
-        for text, place in zip(forward.text.splitlines(), places_in(forward), strict=True)
+        for source in map(source_of, (Attention.forward, Attention.project))
+        for text, place in zip(source.text.splitlines(), places_in(source), strict=True)
         if place is not None
     }
+    first = CellPlace("1 Query and key")
     assert told == {
-        "joined": CellPlace("1 Query and key"),
-        "q, k, v": CellPlace("1 Query and key"),
-        "q, k": CellPlace("1 Query and key"),
-        "if rotation is not None:": CellPlace("1 Query and key"),
+        "q, k, v": first,
         "return torch.as_tensor(self.output(mix.transpose(-2, -3).flatten(-2)))": CellPlace(
             "5 Into the residual"
         ),
+        "joined: Tensor": first,
+        "qk, v": first,
+        "qk": first,
+        "if rotation is not None:": first,
+        "q, k": first,
+        "return q, k, v": first,
     }
     assert set(places_in(source_of(Scoring.masked))) == {CellPlace("2 Score", is_result=True)}
     assert set(places_in(source_of(matmul_heads))) == {None}
