@@ -1,5 +1,6 @@
 """One line of plain text that says as much as its width allows."""
 
+from functools import lru_cache
 from html import escape
 from math import ceil
 
@@ -11,6 +12,8 @@ from gui.theme import LIGHT, Theme
 
 _LEAST_EMS = 6
 _STEP_EMS = 3  # by which the wanted width grows: a digit more must not lay out the window anew
+_WORDS = 256  # whose widths a label remembers
+_ZEROS = str.maketrans("123456789", "000000000")
 _LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
 
 
@@ -52,6 +55,7 @@ class FittingLabel(QWidget):
         self.setAccessibleName(name)
         self._name = name
         self._align, self._n_lines = align, 1
+        self._flags = align | Qt.TextFlag.TextSingleLine
         self._wordings: tuple[str, ...] = ("",)
         self._tip = ""
         self._colour, self._ground = LIGHT.text, ""
@@ -61,6 +65,7 @@ class FittingLabel(QWidget):
 
     def _use_font(self, font: QFont) -> None:
         self._letters, self._metrics = font, QFontMetricsF(font)
+        self._word = lru_cache(_WORDS)(self._metrics.horizontalAdvance)
 
     @property
     def letter(self) -> float:
@@ -113,6 +118,8 @@ class FittingLabel(QWidget):
         """Let a wording that is too long for one line take so many, and keep room for them."""
         if n_lines != self._n_lines:
             self._n_lines, self._shown = n_lines, None
+            one, more = Qt.TextFlag.TextSingleLine, Qt.TextFlag.TextWordWrap
+            self._flags = self._align | (one if n_lines == 1 else more)
             self._take_room()
             self.update()
 
@@ -127,17 +134,29 @@ class FittingLabel(QWidget):
         if self.sizePolicy().horizontalPolicy() == QSizePolicy.Policy.Ignored:
             return QSize(0, height)
         step = _STEP_EMS * self._letters.pixelSize()
-        width = ceil(self._metrics.horizontalAdvance(self._wordings[0])) + 1
+        roughly = self._roughly(self.text())
+        width = ceil(self._wide(self.text(), roughly, round(roughly / step) * step)) + 1
         return QSize(-(-width // step) * step if self.text() else 0, height)
 
     def _fits(self, wording: str) -> bool:
         width, height = self.width(), self._n_lines * ceil(self._metrics.height())
-        if self._n_lines == 1 or self._metrics.horizontalAdvance(wording) <= width:
-            return self._metrics.horizontalAdvance(wording) <= width
+        fits = self._wide(wording, self._roughly(wording), width) <= width
+        if fits or self._n_lines == 1:
+            return fits
         wrapped = self._metrics.boundingRect(
             QRectF(0, 0, width, height), Qt.TextFlag.TextWordWrap, wording
         )
         return wrapped.width() <= width and wrapped.height() <= height
+
+    def _wide(self, text: str, roughly: float, limit: float) -> float:
+        """How wide a text is; about how wide, if that is clearly on one side of a limit."""
+        is_near = abs(roughly - limit) < self._letters.pixelSize()
+        return self._metrics.horizontalAdvance(text) if is_near else roughly
+
+    def _roughly(self, text: str) -> float:
+        """What its words take, which are as in most texts before but for their numbers."""
+        words = text.translate(_ZEROS).split(" ")
+        return sum(map(self._word, words)) + self._word(" ") * (len(words) - 1)
 
     def shown(self) -> str:
         """What can be read at the present width."""
@@ -169,5 +188,4 @@ class FittingLabel(QWidget):
                 painter.fillRect(self.rect(), QColor(self._ground))
             painter.setFont(self._letters)
             painter.setPen(QColor(self._colour))
-            wrap = Qt.TextFlag.TextSingleLine if self._n_lines == 1 else Qt.TextFlag.TextWordWrap
-            painter.drawText(self.rect(), self._align | wrap, self.shown())
+            painter.drawText(self.rect(), self._flags, self.shown())
