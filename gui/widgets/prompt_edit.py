@@ -5,10 +5,11 @@ input methods and accessibility stay Qt's own; extra selections would cost many 
 """
 
 from bisect import bisect_left, bisect_right
+from collections import defaultdict
 from collections.abc import Sequence
 from enum import IntEnum
 from functools import cache
-from math import ceil
+from math import ceil, floor
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +24,6 @@ from PySide6.QtGui import (
     QPen,
     QTextBlock,
     QTextCursor,
-    QTextLine,
 )
 from PySide6.QtWidgets import QFrame, QPlainTextEdit, QWidget
 
@@ -42,6 +42,9 @@ class TokenState(IntEnum):
     PROMPT = 0
     GENERATED = 1
     FALLEN_OUT = 2
+
+
+_GENERATED, _FALLEN_OUT = int(TokenState.GENERATED), int(TokenState.FALLEN_OUT)
 
 
 class _Chips(NamedTuple):
@@ -73,6 +76,18 @@ class _Chips(NamedTuple):
         behind = (stops >= end) & (stops > position)
         stops = np.where(behind, stops + grown, np.minimum(stops, position))
         return self._replace(starts=starts, stops=stops)
+
+    def n_as(self, other: "_Chips") -> int:
+        """How many tokens, from the first on, look as others do."""
+        both = min(len(self.starts), len(other.starts))
+        differs = np.zeros(both + 1, np.bool_)
+        differs[both] = True
+        for mine, theirs in zip(self, other, strict=True):
+            if mine is None or theirs is None:
+                differs[0] |= mine is not theirs
+            else:
+                differs[:both] |= mine[:both] != theirs[:both]
+        return int(differs.argmax())
 
     def content(self) -> tuple[bytes, ...]:
         """Equal for tokens that look alike."""
@@ -194,14 +209,26 @@ class PromptEdit(QPlainTextEdit):
         """
         spans = np.asarray(char_spans, np.int64).reshape(-1, 2)
         kinds = np.zeros(len(spans), np.uint8) if states is None else np.asarray(states, np.uint8)
+        before = self._chips
         self._chips = _Chips(self._places(spans[:, 0]), self._places(spans[:, 1]), kinds, colours)
-        self.viewport().update()
+        n_same = self._chips.n_as(before)
+        for chips in (before, self._chips):
+            self._update_from(chips, n_same)
 
     def set_selected(self, index: int | None) -> None:
         """Underline the token with this place in `char_spans`."""
         if index != self._selected:
+            for each in (index, self._selected):
+                self._update_from(self._chips, each)
             self._selected = index
-            self.viewport().update()
+
+    def _update_from(self, chips: _Chips, index: int | None) -> None:
+        """Paint the paragraph of one of these tokens anew, and all below it."""
+        if index is None or not 0 <= index < len(chips.starts):
+            return
+        block, viewport = self.document().findBlock(int(chips.starts[index])), self.viewport()
+        top = self.blockBoundingGeometry(block).translated(self.contentOffset()).top()
+        viewport.update(viewport.rect().adjusted(0, max(0, floor(top)), 0, 0))
 
     def insertFromMimeData(self, source: QMimeData) -> None:
         """Paste or drop: plain text only, line ends of any system as newlines."""
@@ -298,7 +325,7 @@ class _Sheet:
 
     def __init__(self, theme: Theme) -> None:
         self._theme = theme
-        self._grounds: dict[int, list[QRectF]] = {}
+        self._grounds: defaultdict[int, list[QRectF]] = defaultdict(list)
         self._fallen: list[QRectF] = []
         self._generated: list[QLineF] = []
         self._selected: list[QRectF] = []
@@ -307,14 +334,14 @@ class _Sheet:
 
     def add(self, x: float, y: float, width: float, height: float, state: int, colour: int) -> None:
         """Add one chip."""
-        is_fallen = state == TokenState.FALLEN_OUT
+        is_fallen = state == _FALLEN_OUT
         ground = self._plain if not colour else _toned(colour, self._theme.surface)
-        shapes = self._grounds.setdefault(self._grey if is_fallen else ground, [])
-        shapes.append(QRectF(x, y + 1, width, height - 2))  # two rectangles: softened corners
-        shapes.append(QRectF(x + 1, y, width - 2, height))
+        shapes = self._grounds[self._grey if is_fallen else ground]
+        # Two rectangles: softened corners.
+        shapes += QRectF(x, y + 1, width, height - 2), QRectF(x + 1, y, width - 2, height)
         if is_fallen:
             self._fallen.append(QRectF(x, y, width, height))
-        elif state == TokenState.GENERATED:
+        elif state == _GENERATED:
             bottom = y + height - 1
             self._generated.append(QLineF(x + 2, bottom, x + width - 1, bottom))
 
@@ -353,23 +380,19 @@ def _sheet_of(
         line = layout.lineAt(number)
         y, height = line.y() + 1, line.height() - 2
         begin, end = line.textStart(), line.textStart() + line.textLength()
-        at, at_x = begin, _x(line, begin)
-        for index in range(*chips.between(begin, end)):
+        within = range(*chips.between(begin, end))
+        edges = {max(begin, starts[i]) for i in within} | {min(end, stops[i]) for i in within}
+        at: dict[int, Any] = {edge: line.cursorToX(edge) for edge in edges}  # stubs say object
+        for index in within:
             start, stop = max(starts[index], begin), min(stops[index], end)
             if start >= stop:
                 continue
-            left = at_x if start == at else _x(line, start)
-            at, at_x = stop, _x(line, stop)
-            x, width = min(left, at_x), max(abs(at_x - left) - 1, 1.0)  # a gap to the next chip
+            left, right = at[start][0], at[stop][0]
+            x, width = min(left, right), max(abs(right - left) - 1, 1.0)  # a gap to the next chip
             sheet.add(x, y, width, height, states[index], colours[index])
             if index == selected:
                 sheet.select(x, y, width, height)
     return sheet
-
-
-def _x(line: QTextLine, position: int) -> float:
-    at: Any = line.cursorToX(position)  # the stubs say object; it is (x, position)
-    return float(at[0])
 
 
 def _lines(block: QTextBlock, top: float, bottom: float) -> range:

@@ -14,6 +14,19 @@ def colours(widget: QWidget) -> NDArray[np.uint32]:
     return flat.reshape(image.height(), -1)[:, : image.width()].copy()
 
 
+def on_screen(window: QWidget) -> QImage:
+    """What has been painted so far of a window: `grab` would paint it whole again."""
+    QApplication.processEvents()
+    return window.screen().grabWindow(window.winId()).toImage()
+
+
+def is_all_painted(window: QWidget) -> bool:
+    """Whether a window shows what it would if it were painted whole again."""
+    shown = on_screen(window).convertToFormat(QImage.Format.Format_RGB32)
+    window.repaint()
+    return shown == on_screen(window).convertToFormat(QImage.Format.Format_RGB32)
+
+
 def middle(place: QRectF) -> tuple[int, int]:
     """Row and column of the pixel in the middle of a place."""
     return int(place.center().y()), int(place.center().x())

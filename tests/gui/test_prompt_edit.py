@@ -14,6 +14,7 @@ from pytestqt.qtbot import QtBot
 from gui.theme import LIGHT, THEMES, Theme
 from gui.widgets.held_text import Places, held, told
 from gui.widgets.prompt_edit import PLACEHOLDER, PromptEdit, TokenState
+from tests.gui.picture_facts import PaintWatch, is_all_painted
 
 HOSTILE = [
     "",
@@ -314,3 +315,40 @@ def test_repainting_does_not_use_up_none(edit: PromptEdit) -> None:
     for _ in range(2_000):
         edit.viewport().repaint()
     assert before - sys.getrefcount(None) < 500
+
+
+def show_words(edit: PromptEdit, words: list[str], selected: int, n_generated: int = 0) -> None:
+    """Show words as tokens, the last of them written by the model."""
+    edit.show_text("".join(words))
+    stops = np.cumsum([len(word) for word in words])
+    spans = np.stack([np.concatenate(([0], stops[:-1])), stops], axis=1)
+    states = np.full(len(words), TokenState.PROMPT)
+    states[len(words) - n_generated :] = TokenState.GENERATED
+    edit.set_tokens(spans, states)
+    edit.set_selected(selected)
+
+
+WORD_LISTS = st.lists(st.sampled_from(["king", " the", " sea\n", "\n", " שלום", " a"]), min_size=1)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(st.lists(st.tuples(WORD_LISTS, st.integers(0, 9)), min_size=2, max_size=5))
+def test_what_is_painted_again_is_all_that_looks_different(
+    edit: PromptEdit, shown: list[tuple[list[str], int]]
+) -> None:
+    edit.setCursorWidth(0)  # it blinks
+    edit.clearFocus()
+    for words, n_generated in shown:
+        show_words(edit, words, len(words) - 1, min(n_generated, len(words)))
+        assert is_all_painted(edit)
+
+
+def test_another_token_paints_only_the_last_paragraph_anew(edit: PromptEdit) -> None:
+    words = ["king", " the\n"] * 4 + ["sea"]
+    show_words(edit, words, 8)
+    QApplication.processEvents()
+    watch = PaintWatch(edit.viewport())
+    show_words(edit, [*words, " king"], 9, 1)
+    QApplication.processEvents()
+    whole = edit.viewport().width() * edit.viewport().height()
+    assert 0 < watch.area < whole / 2
