@@ -1,6 +1,7 @@
 """What is known of each position of a text, and the colour of its chip that follows from it."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 from math import nan
 
 import numpy as np
@@ -46,9 +47,10 @@ class PositionStates:
         """Whether it was put before the text, and spells nothing of it."""
         return 0 <= position < self.n_prefix
 
-    def is_flashed(self, position: int) -> bool:
-        """Whether it is lit at this moment."""
-        return self.flash > 0 and position in self.recomputed
+    def lit_within(self, first: int, last: int) -> range:
+        """Those from `first` to before `last` that are lit at this moment."""
+        start, stop = max(first, self.recomputed.start), min(last, self.recomputed.stop)
+        return range(start, stop) if self.flash > 0 else range(0)
 
     def grounds(
         self, first: int, last: int, theme: Theme
@@ -70,4 +72,9 @@ class PositionStates:
 
     def lit(self, ground: int, theme: Theme) -> int:
         """The colour of a chip that is lit, as brightly as it is at this moment."""
-        return mixed(QColor.fromRgb(ground), QColor(theme.recomputed), self.flash).rgb()
+        return _lit(ground, theme.recomputed, self.flash)
+
+
+@lru_cache(maxsize=1024)  # few colours, many chips
+def _lit(ground: int, light: str, flash: float) -> int:
+    return mixed(QColor.fromRgb(ground), QColor(light), flash).rgb()

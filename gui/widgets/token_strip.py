@@ -5,7 +5,7 @@ that have fallen out stand before it and have none.
 """
 
 import html
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -37,6 +37,9 @@ EMPTY = "No tokens yet: what you write in the prompt stands here, cut into token
 _FLASH_MS, _FLASH_STEPS = 200, 4
 _ROWS_AT_FIRST = 3
 
+# How far from its row's begin, token, ground, whether it is seen, is the query, how brightly lit.
+_Chip = tuple[int, bytes, int, bool, bool, float]
+
 
 class TokenStrip(QAbstractScrollArea):
     """Owns the chips on screen: where they stand, what state each is drawn in.
@@ -54,7 +57,7 @@ class TokenStrip(QAbstractScrollArea):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._tokens: list[bytes] = []
-        self._ids: NDArray[np.int64] = np.zeros(0, np.int64)
+        self._ids: Sequence[int] = ()
         self._joined: list[bool] = []
         self._widths: NDArray[np.int64] = np.zeros(0, np.int64)
         self._n_fallen_out = 0
@@ -82,7 +85,7 @@ class TokenStrip(QAbstractScrollArea):
         """Take on a theme's colours and sizes."""
         self._fonts = ChipFonts(self.font(), theme)
         self._layer = StripLayer(self._fonts, theme)
-        self._rows: dict[int, tuple[object, list[Face]]] = {}  # with what they depend on
+        self._rows: dict[int, tuple[object, dict[_Chip, Face]]] = {}  # with what they depend on
         self._theme = theme
         text_dim = QColor(theme.text_dim)
         self._key_colour = QColor(theme.key)
@@ -99,7 +102,7 @@ class TokenStrip(QAbstractScrollArea):
         self.updateGeometry()
 
     def set_tokens(
-        self, tokens: Sequence[bytes], ids: ArrayLike, n_fallen_out: int = 0, limit: int = 0
+        self, tokens: Sequence[bytes], ids: Sequence[int], n_fallen_out: int = 0, limit: int = 0
     ) -> None:
         """Show these tokens; what is equal from the first token on costs next to nothing.
 
@@ -112,7 +115,7 @@ class TokenStrip(QAbstractScrollArea):
         new, old, band = list(tokens), self._tokens, self._band()
         first = agreeing(old, new)
         has_grown = len(new) > first
-        self._tokens, self._ids = new, np.asarray(ids, np.int64)
+        self._tokens, self._ids = new, ids
         self._n_fallen_out, self._limit = n_fallen_out, limit
         if (first, len(new)) != (len(old), len(old)):
             start = max(first - 3, 0)  # a character may reach three bytes back
@@ -142,15 +145,17 @@ class TokenStrip(QAbstractScrollArea):
         """Flash the positions that a pass computed; the reused ones keep calm."""
         self._states.recomputed = range(start, stop)
         self._set_flash(_FLASH_STEPS if self._has_motion and stop > start else 0)
+        self.viewport().update()
         if self._flash_left:
             self._flash.start()
 
     def set_motion(self, has_motion: bool) -> None:  # noqa: FBT001 - a Qt setter
         """Whether the strip may flash."""
         self._has_motion = has_motion
-        if not has_motion:
+        if not has_motion and self._flash_left:
             self._set_flash(0)
             self._flash.stop()
+            self.viewport().update()
 
     def set_selected(self, query: int | None, key: int | None = None) -> None:
         """Frame the position that looks, and the one of the cell that is looked into."""
@@ -320,14 +325,22 @@ class TokenStrip(QAbstractScrollArea):
         return f"fallen out: the model sees {named}the last {self._limit - n_prefix} tokens"
 
     def _fade(self) -> None:
+        """Grow dimmer, and paint no more again than the rows that are lit."""
         self._set_flash(self._flash_left - 1)
+        lit = self._states.recomputed
+        first, last = self._place(lit.start), self._place(lit.stop - 1)
+        if first is None or last is None:
+            self.viewport().update()
+        else:
+            top, bottom = (self._top(self._flow.row_of(place)) for place in (first, last))
+            place = QRect(0, top, self.viewport().width(), bottom + self._fonts.row - top)
+            self.viewport().update(place)
         if not self._flash_left:
             self._flash.stop()
 
     def _set_flash(self, steps_left: int) -> None:
         self._flash_left = max(steps_left, 0)
         self._states.flash = self._flash_left / _FLASH_STEPS
-        self.viewport().update()
 
     # What the user does
 
@@ -496,62 +509,66 @@ class TokenStrip(QAbstractScrollArea):
         return range(first, min(last + 1, len(self._flow)))
 
     def _faces_of(self, row: int) -> list[Face]:
-        """What the chips of a row show, from left to right; as the last time, if that holds."""
+        """What the chips of a row show, from left to right; the faces of the last time, if true."""
         start, stop = self._flow.row(row)
         top, states, n_fallen = self._top(row), self._states, self._n_fallen_out
         first, last = (max(place - n_fallen, 0) for place in (start, stop))
-        grounds, seen = states.grounds(first, last, self._theme)
+        n_quiet = (stop - start) - (last - first)  # fallen out
+        fallen = QColor(self._theme.fallen).rgb()
+        is_query, flash = [False] * (stop - start), [0.0] * (stop - start)
         query = self._place(self._query)
-        key = (
-            top,
-            tuple(self._tokens[start : stop + 1]),
-            grounds.tobytes(),
-            seen.tobytes(),
-            query if query in range(start, stop) else None,
-            n_fallen,
-            states.generated_from,
-            states.n_prefix,
-            states.flash and (states.flash, states.recomputed),
+        if query is not None and start <= query < stop:
+            is_query[query - start] = True
+        for place in states.lit_within(first, last):
+            flash[place + n_fallen - start] = states.flash
+        grounds, seen = states.grounds(first, last, self._theme)
+        chips = zip(
+            self._flow.ahead(start, stop).tolist(),
+            self._tokens[start:stop],
+            [fallen] * n_quiet + grounds.tolist(),
+            [False] * n_quiet + seen.tolist(),
+            is_query,
+            flash,
+            strict=True,
         )
-        known = self._rows.get(row)
-        if known is None or known[0] != key:
-            n_quiet = (stop - start) - (last - first)  # fallen out
-            fallen = QColor(self._theme.fallen).rgb()
-            looks = [(fallen, False)] * n_quiet + list(
-                zip(grounds.tolist(), seen.tolist(), strict=True)
-            )
-            faces = list(self._new_faces(start, top, looks))
-            known = self._rows[row] = key, faces
-        return known[1]
+        joined = self._joined[start : stop + 1]
+        written = states.generated_from
+        if written is not None and written >= last:
+            written = None  # a keystroke moves the end of the prompt
+        shared = (
+            (top, start, n_fallen, written, states.n_prefix),
+            any(joined) and (joined, self._tokens[start : stop + 3]),
+        )
+        known = self._rows.get(row, (None, {}))
+        before = known[1] if known[0] == shared else {}
+        faces = {
+            chip: before.get(chip) or self._new_face(place, top, chip)
+            for place, chip in enumerate(chips, start)
+        }
+        self._rows[row] = shared, faces
+        return list(faces.values())
 
-    def _new_faces(
-        self, start: int, top: int, states: Sequence[tuple[int, bool]]
-    ) -> Iterator[Face]:
-        x = self._margin()
-        for place, (ground, is_seen) in enumerate(states, start):
-            position, width = place - self._n_fallen_out, int(self._flow.widths[place])
-            joins_previous = self._joined[place]
-            joins_next = place + 1 < len(self._joined) and self._joined[place + 1]
-            if place > start and not joins_previous:
-                x += self._fonts.gap
-            is_flashed = self._states.is_flashed(position)
-            look = Look(
-                self._states.lit(ground, self._theme) if is_flashed else ground,
-                is_quiet=not is_seen,
-                is_hatched=position < 0,
-                joins_previous=joins_previous,
-                joins_next=joins_next,
-            )
-            number = None if position < 0 or position == self._query else position
-            beside = 0 if joins_previous or joins_next else self._fonts.gap - 2
-            if number is not None and self._layer.number_width(number) > width + beside:
-                number = None  # it is in the tooltip only
-            is_generated = position >= 0 and self._states.is_generated(position)
-            is_prefix = self._states.is_prefix(position)
-            yield Face(
-                x, top, self._label(place), look, number, is_generated, is_flashed, is_prefix
-            )
-            x += width
+    def _new_face(self, place: int, top: int, chip: _Chip) -> Face:
+        ahead, _token, ground, is_seen, is_query, flash = chip
+        position, states = place - self._n_fallen_out, self._states
+        joins_previous = self._joined[place]
+        joins_next = place + 1 < len(self._joined) and self._joined[place + 1]
+        look = Look(
+            states.lit(ground, self._theme) if flash else ground,
+            is_quiet=not is_seen,
+            is_hatched=position < 0,
+            joins_previous=joins_previous,
+            joins_next=joins_next,
+        )
+        label = self._label(place)
+        number = None if position < 0 or is_query else position
+        beside = 0 if joins_previous or joins_next else self._fonts.gap - 2
+        if number is not None and self._layer.number_width(number) > label.width + beside:
+            number = None  # it is in the tooltip only
+        is_generated = position >= 0 and states.is_generated(position)
+        is_prefix = states.is_prefix(position)
+        x = self._margin() + ahead
+        return Face(x, top, label, look, number, is_generated, flash > 0, is_prefix)
 
     def _paint_chips(self, painter: QPainter, clip: QRect) -> None:
         viewport = self.viewport()

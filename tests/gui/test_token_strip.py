@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtGui import QColor, QHelpEvent, QMouseEvent
@@ -17,6 +17,7 @@ from gui.widgets.chips import black_or_white, contrast
 from gui.widgets.strip_layer import Face, StripLayer
 from gui.widgets.token_flow import TokenFlow
 from gui.widgets.token_strip import BEFORE_TEXT, EMPTY, TokenStrip
+from tests.gui.picture_facts import PaintWatch, is_all_painted
 
 WORDS = [b"To", b" be", b" or", b" not", b" to", b" be"]
 
@@ -477,3 +478,54 @@ def test_nothing_of_a_row_that_is_scrolled_away_is_seen(strip: TokenStrip) -> No
     assert strip.verticalScrollBar().value() > 0
     seen = {image.pixel(x, y) for x in inside for y in range(8)}
     assert QColor(LIGHT.key).rgb() not in seen
+
+
+@pytest.mark.parametrize("n_before", [6, 60])
+def test_while_a_flash_fades_only_its_rows_are_painted_again(
+    strip: TokenStrip, qtbot: QtBot, n_before: int
+) -> None:
+    words = (WORDS * 11)[:n_before]
+    show(strip, words)
+    strip.set_selected(len(words) - 1)
+    show(strip, [*words, b" king"])
+    strip.set_row(np.full(len(words) + 1, 0.5, np.float32))
+    strip.set_selected(len(words), 2)
+    strip.set_recomputed(len(words), len(words) + 1)
+    assert is_all_painted(strip)
+    watch = PaintWatch(strip.viewport())
+    qtbot.waitUntil(lambda: not strip.is_flashing())
+    assert is_all_painted(strip)
+    row = strip.height_of(2) - strip.height_of(1)
+    whole = strip.viewport().width() * strip.viewport().height()
+    assert 0 < watch.area <= whole + 4 * row * strip.viewport().width()
+
+
+TEXTS = st.lists(
+    st.sampled_from([b"To", b" be", b" or", "é".encode()[:1], "é".encode()[1:], b"\n"]), min_size=1
+)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(st.lists(st.tuples(TEXTS, st.integers(0, 5), st.integers(0, 30)), min_size=2, max_size=5))
+def test_chips_that_are_kept_look_as_if_they_were_drawn_afresh(
+    strip: TokenStrip, qtbot: QtBot, shown: list[tuple[list[bytes], int, int]]
+) -> None:
+    strip.set_motion(False)
+    fresh = TokenStrip()
+    qtbot.addWidget(fresh)
+    fresh.resize(strip.size())
+    fresh.set_motion(False)
+    fresh.show()
+    strip.clearFocus()
+    fresh.clearFocus()
+    for tokens, n_fallen, generated_from in shown:
+        for each in (strip, fresh):
+            n_out = min(n_fallen, len(tokens) - 1)
+            show(each, tokens, n_out)
+            each.set_losses(np.linspace(0, 8, len(tokens) - n_out))
+            each.set_generated_from(generated_from)
+            each.set_selected(len(tokens) - n_out - 1)
+            if each is strip:
+                each.grab()
+    fresh.verticalScrollBar().setValue(strip.verticalScrollBar().value())
+    assert strip.grab().toImage() == fresh.grab().toImage()
