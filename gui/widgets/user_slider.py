@@ -2,7 +2,7 @@
 
 from PySide6.QtCore import QPointF, QRect, Qt, Signal
 from PySide6.QtGui import QColor, QMouseEvent, QPainter, QPaintEvent, QPolygonF
-from PySide6.QtWidgets import QSlider, QStyle, QStyleOptionSlider
+from PySide6.QtWidgets import QAbstractSlider, QSlider, QStyle, QStyleOptionSlider
 
 _MARK_HALF_WIDTH = 4
 
@@ -17,6 +17,8 @@ class UserSlider(QSlider):
         self._wanted: int | None = None  # what to show once the handle is let go
         self._mark: int | None = None
         self._colour = ""
+        self._is_showing = False  # a value, from outside
+        self._painted: tuple[int, float | None] | None = None  # where handle and mark were painted
         self.actionTriggered.connect(self._tell)
         self.sliderReleased.connect(self._settle)
 
@@ -31,11 +33,15 @@ class UserSlider(QSlider):
 
     def show_value(self, value: int, lowest: int, highest: int) -> None:
         """Show a value; while the user holds the handle it stays under the pointer."""
+        self._is_showing = True
         self.setRange(lowest, highest)
         if self.isSliderDown():
             self._wanted = value
         else:
             self.setValue(value)
+        self._is_showing = False
+        if self._looks() != self._painted:
+            self.update()
 
     def set_mark(self, at: int | None, colour: str) -> None:
         """Mark one value, or none."""
@@ -45,9 +51,11 @@ class UserSlider(QSlider):
 
     def mark_x(self) -> float | None:
         """Where the mark stands, in the widget's coordinates."""
+        return self._mark_between(*self._places())
+
+    def _mark_between(self, groove: QRect, handle: QRect) -> float | None:
         if self._mark is None or not self.minimum() <= self._mark <= self.maximum():
             return None
-        groove, handle = self._places()
         span = groove.width() - handle.width()
         along = QStyle.sliderPositionFromValue(self.minimum(), self.maximum(), self._mark, span)
         return groove.x() + handle.width() / 2 + along
@@ -61,6 +69,11 @@ class UserSlider(QSlider):
             self.style().subControlRect(control, option, part, self) for part in parts
         )
         return groove, handle
+
+    def _looks(self) -> tuple[int, float | None]:
+        """Where the handle and the mark stand."""
+        groove, handle = self._places()
+        return handle.x(), self._mark_between(groove, handle)
 
     def _value_at(self, x: float) -> int:
         groove, handle = self._places()
@@ -86,10 +99,15 @@ class UserSlider(QSlider):
         if event.button() == Qt.MouseButton.LeftButton and self.isSliderDown():
             self.setSliderDown(False)
 
+    def sliderChange(self, change: QAbstractSlider.SliderChange) -> None:
+        """Leave it to `show_value` whether to paint: a token more of a thousand moves nothing."""
+        if not self._is_showing:
+            super().sliderChange(change)
+
     def paintEvent(self, event: QPaintEvent) -> None:
         """The slider of the style, and the mark over its groove."""
         super().paintEvent(event)
-        x = self.mark_x()
+        self._painted = _handle, x = self._looks()
         if x is None:
             return
         groove = self._places()[0]

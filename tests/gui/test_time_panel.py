@@ -13,7 +13,9 @@ from engine.scope import Scope
 from gui.panels.time import SPEEDS, TimePanel
 from gui.state import Display
 from gui.theme import THEMES, Theme
+from gui.widgets.user_slider import UserSlider
 from gui.wishes import GoTo, Play, SetSpeed, Step, StepBack, Wish
+from tests.gui.picture_facts import PaintWatch, is_all_painted, on_screen
 from tests.gui.tiny_scope import house, picture, tiny_scope, view_of
 
 LEFT = Qt.MouseButton.LeftButton
@@ -268,3 +270,25 @@ def test_drawing_twice_gives_the_same_picture(panel: TimePanel, reading: Reading
     panel.show_view(view_of(None, phase="loading"))
     panel.show_view(view_of(reading, playing="play"))
     assert picture(panel) == first
+
+
+def test_a_slider_is_painted_again_only_where_it_looks_different(qtbot: QtBot) -> None:
+    slider = UserSlider()
+    qtbot.addWidget(slider)
+    slider.resize(200, 24)
+    slider.show_value(650, 1, 1000)
+    slider.set_mark(500, "#000000")
+    with qtbot.waitExposed(slider):
+        slider.show()
+    assert is_all_painted(slider)
+    watch = PaintWatch(slider)
+    slider.show_value(651, 1, 1001)
+    on_screen(slider)
+    assert watch.area == 0
+    assert slider.value() == 651
+    for value, highest in ((300, 1001), (300, 3000)):
+        watch.area = 0
+        slider.show_value(value, 1, highest)
+        on_screen(slider)
+        assert watch.area > 0
+        assert is_all_painted(slider)
