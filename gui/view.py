@@ -5,7 +5,7 @@ is settled here, once.
 """
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from math import isnan
 
 import numpy as np
@@ -54,7 +54,6 @@ class View:
     role: Role | None
     order: tuple[HeadAt, ...] | None  # None: the natural grid
     dimmed: frozenset[HeadAt]
-    captions: dict[HeadAt, str]
     off: frozenset[HeadAt]  # that the reading was run without
     shades: Shades | None  # what the overview colours heads by instead of their weights
     row_sentence: str  # the text equivalent of the selected row
@@ -65,6 +64,14 @@ class View:
     def focus(self) -> Focus | None:
         """The head drawn in full, if any is."""
         return self.reading.focus if self.reading else None
+
+    @cached_property
+    def captions(self) -> dict[HeadAt, str]:
+        """What the overview says of each head; made when it is asked for, at few steps."""
+        reading = self.reading
+        if reading is None or not reading.n_tokens:
+            return {}
+        return _all_captions(self.state, reading.roles)
 
     @property
     def n_tokens(self) -> int:
@@ -150,7 +157,6 @@ def resolve(state: State) -> View:
         role=roles.name(layer, head) if roles else None,
         order=_order(state, roles) if roles else None,
         dimmed=_dimmed(roles, sort, state.display.least) if roles and sort else frozenset(),
-        captions=_all_captions(state, roles) if roles else {},
         off=off,
         shades=shades_of(state),
         row_sentence=row_sentence(tokens, query, row),

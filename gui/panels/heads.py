@@ -80,21 +80,14 @@ class HeadsPanel(Panel):
         self.least.actionTriggered.connect(self._filter_by_key)
         self.atlas.head_clicked.connect(lambda *at: self.wish(SelectHead(*at)))
         self.atlas.head_move_requested.connect(self._move)
-        self.atlas.head_hovered.connect(self._name)
+        self.atlas.head_hovered.connect(self._point)
         self.atlas.hover_left.connect(lambda: self._name(*self._selected()))
 
     def draw(self, view: View, previous: View | None) -> None:
         """Thumbnails, order, captions and the selected head."""
-        self._role = view.state.display.sorted_role
-        order = view.state.display.sort
-        self.sort.setCurrentIndex(_ORDERS.index(order))
-        self.sort.setToolTip(plain_tip(_meaning(order)))
-        self.sort.setAccessibleDescription(_meaning(order))
-        ceiling = _ENTROPY_CEILING if self._role == "entropy" else 1.0
-        self.least.setEnabled(self._role is not None)
-        self.least.setValue(round(view.state.display.least / ceiling * _SLIDER_STEPS))
-        self.least_label.setText(_least_text(view))
         display = view.state.display
+        if previous is None or display is not previous.state.display:
+            self._draw_controls(view)
         if previous is None or view.theme is not previous.theme:
             self._layout.setSpacing(view.theme.unit)
             self._layout.setContentsMargins(*[view.theme.unit * 2] * 4)
@@ -115,7 +108,8 @@ class HeadsPanel(Panel):
         config = reading.info.config
         self.atlas.set_grid(config.n_layer, config.n_head)
         self.atlas.set_order(view.order, view.dimmed)
-        self.atlas.set_captions(view.captions)
+        if view.order is not None or self.atlas.pointed_head is not None:
+            self.atlas.set_captions(view.captions)  # else nobody reads them
         self.atlas.set_off(view.off)
         self._draw_shades(view, previous)
         self._draw_thumbnails(view, previous)
@@ -161,6 +155,16 @@ class HeadsPanel(Panel):
             offered.append(("Switch all heads on", all_on()))
         return tuple(offered)
 
+    def _draw_controls(self, view: View) -> None:
+        self._role, order = view.state.display.sorted_role, view.state.display.sort
+        self.sort.setCurrentIndex(_ORDERS.index(order))
+        self.sort.setToolTip(plain_tip(_meaning(order)))
+        self.sort.setAccessibleDescription(_meaning(order))
+        ceiling = _ENTROPY_CEILING if self._role == "entropy" else 1.0
+        self.least.setEnabled(self._role is not None)
+        self.least.setValue(round(view.state.display.least / ceiling * _SLIDER_STEPS))
+        self.least_label.setText(_least_text(view))
+
     def _draw_shades(self, view: View, previous: View | None) -> None:
         shades = view.shades
         before = previous.shades if previous is not None else None
@@ -188,10 +192,7 @@ class HeadsPanel(Panel):
         ):
             return
         thumbnails = reading.thumbnails
-        peaks = thumbnails.peaks
-        if not leave_out:
-            peaks = _with_first(peaks, thumbnails.first)
-        n_bins = peaks.shape[2]
+        n_bins = thumbnails.peaks.shape[2]
         is_grown = (
             previous is not None
             and before is not None
@@ -201,10 +202,16 @@ class HeadsPanel(Panel):
             and previous.state.display.leave_first_out == leave_out
         )
         changed = (thumbnails.changed_from, n_bins) if is_grown else None
-        self.atlas.set_thumbnails(peaks, _visible(reading), changed)
+        first_key = None if leave_out else thumbnails.first
+        self.atlas.set_thumbnails(thumbnails.peaks, _visible(reading), changed, first_key)
 
     def _selected(self) -> tuple[int, int]:
         return (self._drawn.layer, self._drawn.head) if self._drawn else (0, 0)
+
+    def _point(self, layer: int, head: int) -> None:
+        if self._drawn is not None:
+            self.atlas.set_captions(self._drawn.captions)
+        self._name(layer, head)
 
     def _name(self, layer: int, head: int) -> None:
         view = self._drawn
@@ -291,13 +298,6 @@ def _visible(reading: Reading) -> NDArray[np.bool_]:
         return visible_bins(*how)
     by_window = {window: visible_bins(*how, window) for window in set(config.windows)}
     return np.stack([by_window[window] for window in config.windows])
-
-
-def _with_first(peaks: NDArray[np.uint8], first: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """The thumbnails with the first key's weight put back into its bin."""
-    whole = peaks.copy()
-    np.maximum(whole[..., 0], first, out=whole[..., 0])
-    return whole
 
 
 def _least_text(view: View) -> str:

@@ -1,11 +1,11 @@
 """All heads at once: layers × heads thumbnails on one canvas."""
 
 from collections.abc import Collection, Mapping, Sequence
-from math import ceil
+from math import ceil, floor
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QPoint, QPointF, QRect, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QColor,
     QFocusEvent,
@@ -58,6 +58,7 @@ class HeadAtlas(QAbstractScrollArea):
         super().__init__(parent)
         self._n_layer = self._n_head = 0
         self._peaks: NDArray[np.uint8] = np.zeros((0, 0, 0, 0), np.uint8)
+        self._first_key: NDArray[np.uint8] | None = None
         self._seen: NDArray[np.uint8] = np.zeros((0, 0), np.uint8)
         self._order: tuple[Head, ...] | None = None
         self._dimmed: frozenset[Head] = frozenset()
@@ -91,7 +92,7 @@ class HeadAtlas(QAbstractScrollArea):
         if (n_layer, n_head) == (self._n_layer, self._n_head):
             return
         self._n_layer, self._n_head = n_layer, n_head
-        self._peaks = np.zeros((n_layer, n_head, 0, 0), np.uint8)
+        self._peaks, self._first_key = np.zeros((n_layer, n_head, 0, 0), np.uint8), None
         self._seen = np.zeros((0, 0), np.uint8)
         self._order, self._dimmed, self._captions = None, frozenset(), {}
         self._off, self._tiles = frozenset(), None
@@ -103,13 +104,15 @@ class HeadAtlas(QAbstractScrollArea):
         peaks: NDArray[np.uint8],
         visible: NDArray[np.bool_],
         changed_rows: tuple[int, int] | None = None,
+        first_key: NDArray[np.uint8] | None = None,
     ) -> None:
         """Show peaks [L, H, R, B]: round(255 · sqrt(weight)) of the largest cell of each bin.
 
         `visible` [R, B], or [L, R, B] where layers differ, says in which bins the mask lets any
         cell through; a bin that it does not is drawn as masked, unless it holds a weight all the
         same. `changed_rows` (first, after last) promises that all other rows are as they were,
-        values and mask; None promises nothing. The arrays are kept, not copied.
+        values and mask; None promises nothing. `first_key` [L, H, R] are the peaks of the
+        first key, where they are not among the others. The arrays are kept, not copied.
 
         Raises:
             ValueError: the shapes do not fit each other or the grid.
@@ -121,7 +124,7 @@ class HeadAtlas(QAbstractScrollArea):
                 f"thumbnails {peaks.shape} must be {grid} × the bins of visible {visible.shape}."
             )
         is_step = changed_rows is not None and peaks.shape == self._peaks.shape
-        self._peaks = peaks
+        self._peaks, self._first_key = peaks, first_key
         self._seen = visible.astype(np.uint8)
         if changed_rows is None or not is_step or self._changed is None or self._sentence:
             self._sentence = ""
@@ -424,10 +427,12 @@ class HeadAtlas(QAbstractScrollArea):
         if layout is None:
             return region
         top, bottom = _pixels_that_show(self._spans(layout)[0], first, last)
-        for line in range(layout.rows):
-            y = layout.top + line * layout.step_y + top
-            band = QRectF(0, y / ratio, layout.width / ratio, (bottom - top) / ratio)
-            region += band.translated(self._moved()).toAlignedRect()
+        moved, wide = self._moved(), ceil(layout.width / ratio)
+        lines = [layout.top + line * layout.step_y for line in range(layout.rows)]
+        edges = [(floor((at + top) / ratio), ceil((at + bottom) / ratio)) for at in lines]
+        x, y = moved.x(), moved.y()
+        for first_line, last_line in edges:
+            region += QRect(x, y + first_line, wide, last_line - first_line)
         return region
 
     def _moved(self) -> QPoint:
@@ -443,7 +448,10 @@ class HeadAtlas(QAbstractScrollArea):
         if top == bottom:
             return
         low, high = int(rows.start[top]), int(rows.stop[bottom - 1])
-        peaks = self._peaks[:, :, low:high].reshape(-1, high - low, self._peaks.shape[3])
+        peaks = self._peaks[:, :, low:high]
+        if self._first_key is not None:
+            peaks = _with_first(peaks, self._first_key[:, :, low:high])
+        peaks = peaks.reshape(-1, high - low, peaks.shape[3])
         seen = self._seen[..., low:high, :]
         if seen.ndim == 3:
             seen = seen.repeat(self._n_head, axis=0)
@@ -512,7 +520,7 @@ class HeadAtlas(QAbstractScrollArea):
 
     # Qt's
 
-    def paintEvent(self, event: QPaintEvent) -> None:
+    def paintEvent(self, _event: QPaintEvent) -> None:
         """Copy the canvas, then frame what is selected and hovered."""
         self._prepare()
         theme = self._theme
@@ -523,7 +531,7 @@ class HeadAtlas(QAbstractScrollArea):
             if self._layout is not None and keeps_lines(painter):
                 self._draw_sharp(painter, self._layout)
             else:
-                self._canvas.show(painter, event.region(), self._moved())
+                painter.drawImage(self._moved(), self._canvas.image)
             self._draw_over(painter)
             if self._is_stale:
                 veil = QColor(theme.surface)
@@ -689,6 +697,13 @@ def _pixels_that_show(rows: Spans, first: int, last: int) -> tuple[int, int]:
     """First and after the last pixel of a box that shows any of some rows of bins."""
     within = np.flatnonzero((rows.stop > first) & (rows.start < last))
     return (int(within[0]), int(within[-1]) + 1) if len(within) else (0, 0)
+
+
+def _with_first(peaks: NDArray[np.uint8], first: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Peaks [L, H, rows, B] with the first key's put back into its bin."""
+    whole = peaks.copy()
+    np.maximum(whole[..., 0], first, out=whole[..., 0])
+    return whole
 
 
 def _faded(tones: NDArray[np.uint32], paper: int) -> NDArray[np.uint32]:

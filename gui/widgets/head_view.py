@@ -354,19 +354,19 @@ class HeadView(QWidget):
 
     # Qt's
 
-    def paintEvent(self, event: QPaintEvent) -> None:
-        """Copy the picture where it is needed, then mark what is hovered."""
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        """Copy the picture where Qt lets it be painted, then mark what is hovered."""
         self._prepare()
         theme = self._theme
         with QPainter(self) as painter:
             if keeps_lines(painter):
                 self._draw_sharp(painter)
             elif self._hovered is None and not self._is_marked:  # no pointer to be quick for
-                self._canvas.show(painter, event.region())
+                painter.drawImage(0, 0, self._canvas.image)
                 self._draw_marks(painter)
             else:
                 self._mark()
-                self._marked_canvas.show(painter, event.region())
+                painter.drawImage(0, 0, self._marked_canvas.image)
             if not self._is_empty:
                 cell = self.shown_cell
                 painter.setPen(QColor(theme.text if cell else theme.text_dim))

@@ -1,16 +1,16 @@
 """From cells to device pixels: whole pixels a cell, or the largest cell of a pixel."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from math import ceil
-from typing import TypeVar, cast
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QPoint, QPointF, QRect, QRectF
-from PySide6.QtGui import QColor, QImage, QPaintEngine, QPainter, QRegion
+from PySide6.QtCore import QPointF, QRectF
+from PySide6.QtGui import QColor, QImage, QPaintEngine, QPainter
 
 _BAND = 1 << 15  # pixels whose indices stay in the processor's cache
+_LINE_KEEPERS = (QPaintEngine.Type.SVG, QPaintEngine.Type.Pdf)
 _ROUNDING = 1e-9  # of the quotient of two whole numbers
 
 Value = TypeVar("Value", bound=np.generic)
@@ -59,14 +59,15 @@ def pool(values: NDArray[Value], rows: Spans, columns: Spans) -> NDArray[Value]:
 
 
 def _largest(values: NDArray[Value], along: Spans, axis: int) -> NDArray[Value]:
-    def picked(at: NDArray[np.intp]) -> NDArray[Value]:
-        return values[..., at] if axis == -1 else values.take(at, axis)
-
-    largest = picked(along.start)
+    largest = _picked(values, along.start, axis)
     for more in range(1, int((along.stop - along.start).max(initial=0))):
-        others = picked(np.minimum(along.start + more, along.stop - 1))
-        np.maximum(largest, others, out=largest)
+        others = np.minimum(along.start + more, along.stop - 1)
+        np.maximum(largest, _picked(values, others, axis), out=largest)
     return largest
+
+
+def _picked(values: NDArray[Value], at: NDArray[np.intp], axis: int) -> NDArray[Value]:
+    return values[..., at] if axis == -1 else values.take(at, axis)
 
 
 def strokes(height: int, width: int, period: int, stroke: int) -> NDArray[np.uint16]:
@@ -108,8 +109,7 @@ def packed(colour: str) -> int:
 
 def keeps_lines(painter: QPainter) -> bool:
     """Whether what is painted stays lines and letters, as in SVG and PDF, not pixels."""
-    kinds = (QPaintEngine.Type.SVG, QPaintEngine.Type.Pdf)
-    return painter.paintEngine().type() in kinds
+    return painter.paintEngine().type() in _LINE_KEEPERS
 
 
 def cover(painter: QPainter, place: QRectF, colour: str) -> None:
@@ -144,17 +144,6 @@ class Canvas:
         line = self.image.bytesPerLine() // 4
         flat = np.frombuffer(self.image.bits(), np.uint32)
         self.pixels = flat.reshape(self.image.height(), line)[:, : self.image.width()]
-
-    def show(self, painter: QPainter, region: QRegion, moved: QPoint | None = None) -> None:
-        """Copy what lies in a region, of the picture moved there, to where a painter paints."""
-        moved = moved or QPoint()
-        if self.ratio != int(self.ratio):  # a part's edges may lie within a pixel
-            painter.drawImage(moved, self.image)
-            return
-        ratio = int(self.ratio)
-        for place in cast("Iterable[QRect]", region):
-            corner = (place.topLeft() - moved) * ratio
-            painter.drawImage(place.topLeft(), self.image, QRect(corner, place.size() * ratio))
 
     def fits(self, width: int, height: int, ratio: float) -> bool:
         """Whether the picture has this size already."""

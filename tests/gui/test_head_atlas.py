@@ -153,6 +153,21 @@ def test_telling_which_rows_changed_gives_the_same_picture_as_showing_all(
     assert np.array_equal(step._canvas.pixels, whole._canvas.pixels)
 
 
+def test_the_first_key_s_weight_is_drawn_into_its_bin(atlas: HeadAtlas) -> None:
+    show(atlas, 1, 2, 2)
+    peaks = np.array([[[[10, 0], [20, 30]], [[10, 0], [20, 30]]]], np.uint8)
+    first = np.array([[[200, 5], [0, 100]]], np.uint8)
+    atlas.set_thumbnails(peaks, np.tri(2, dtype=bool), None, first)
+    shown = colours(atlas)
+    for head, wanted in enumerate(([200, 20], [10, 100])):
+        box = atlas.head_rect(0, head)
+        assert box is not None
+        x = int(box.left() + box.width() / 4)
+        tops = [int(box.top() + box.height() * part) for part in (0.25, 0.75)]
+        assert [shown[top, x] for top in tops] == [tone(value) for value in wanted]
+    assert peaks[0, 0, 0, 0] == 10  # what was handed in is left as it is
+
+
 def test_a_step_touches_no_other_row_s_pixels(atlas: HeadAtlas) -> None:
     show(atlas, 3, 4, 8)
     before = colours(atlas)
