@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from PySide6.QtCore import QRectF
 from PySide6.QtGui import QColor, QPainter
@@ -29,7 +30,7 @@ class AxisLabels:
     align: int = RIGHT
     only: tuple[int, ...] | None = None  # the labels to draw, where it is not every n-th
 
-    @property
+    @cached_property
     def step(self) -> int:
         """Every how-manieth label is drawn."""
         return every(self.cell, self.lettering.line)
@@ -66,23 +67,26 @@ class AxisLabels:
 
     def covered(self, index: int) -> QRectF:
         """What a lit label takes, its own place and those of the labels that it displaces."""
-        place = self.box(index)
-        own = place.adjusted(0, 0.01, 0, -0.01)  # neighbours that touch are not overlapped
+        line, middle = self.lettering.line, self.middle(index)
+        first = last = middle
         before = index - index % self.step
         for other in (before, before + self.step) if self.only is None else self.only:
-            if other < len(self.labels) and self.box(other).intersects(own):
-                place = place.united(self.box(other))
-        return place
+            at = self.middle(other)
+            # Neighbours that touch are not overlapped.
+            if other < len(self.labels) and abs(at - middle) < line - 0.01:
+                first, last = min(first, at), max(last, at)
+        return QRectF(self.left, first - line / 2, self.right - self.left, last - first + line)
 
     def draw_lit(self, painter: QPainter, index: int, *, ground: str, paper: str, ink: str) -> None:
         """Draw one label on a ground of its own, blanking what it would overlap."""
         if not self.is_within(index):
             return
         painter.fillRect(self.covered(index), QColor(paper))
-        text = self.lettering.elided(self.labels[index], self.right - self.left)
-        place = self.box(index)
-        wide = self.lettering.width(text) + self.lettering.em / 2
-        left = place.right() - wide + 2 if self.align == RIGHT else place.left() - 2
-        painter.fillRect(QRectF(left, place.top(), wide, place.height()), QColor(ground))
+        letters, room, middle = self.lettering, self.right - self.left, self.middle(index)
+        text, wide = letters.fitted(self.labels[index], room)
+        wide += letters.em / 2
+        left = self.right - wide + 2 if self.align == RIGHT else self.left - 2
+        box = QRectF(left, middle - letters.line / 2, wide, letters.line)
+        painter.fillRect(box, QColor(ground))
         painter.setPen(QColor(ink))
-        self.lettering.draw(painter, place, text, self.align)
+        letters.draw_across(painter, self.left, room, middle, text, self.align)

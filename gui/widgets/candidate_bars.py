@@ -1,6 +1,6 @@
 """The whole vocabulary as a list of bars, or as a table of the stages behind them."""
 
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from PySide6.QtCore import QRectF, Signal
@@ -14,6 +14,20 @@ from gui.widgets.row_list import Cell, RowList
 from gui.widgets.scales import round_top
 
 Columns = Literal["bars", "stages"]
+_MOST_ROWS = 256  # that are kept as they are shown
+
+
+class _Row(NamedTuple):
+    """A candidate as it is shown."""
+
+    token_id: int
+    removed: str  # by which stage; "" if by none
+    drawn: float  # the probability that is drawn from
+    plain: float  # that of the plain softmax
+    cells: list[Cell]
+
+
+_NO_ROW = _Row(-1, "", 0.0, 0.0, [])
 
 KEPT, REMOVED, BEFORE = "✓", "✗", "·"  # what a stage did: BEFORE, it had nothing left to do
 
@@ -31,6 +45,7 @@ class CandidateBars(RowList):
         self._candidates: Candidates | None = None
         self._columns: Columns = "bars"
         self._top = 1.0
+        self._rows: dict[int, _Row] = {}  # those that have been in sight
         super().__init__()
         self.setAccessibleName("Candidates for the next token")
 
@@ -39,17 +54,20 @@ class CandidateBars(RowList):
     def set_columns(self, columns: Columns) -> None:
         """Draw bars, or the stages as a table."""
         self._columns = columns
+        self._rows.clear()
         self.viewport().update()
 
     def set_empty(self, sentence: str) -> None:
         """Show a sentence instead of candidates."""
         self._candidates, self._sentence = None, sentence
+        self._rows.clear()
         self._rearrange()
 
     def set_candidates(self, candidates: Candidates) -> None:
         """Show these; the place in the list stays while the logits are the same."""
         before, current_id = self._candidates, self.current_id
         self._candidates, self._sentence = candidates, ""
+        self._rows.clear()
         self._top = round_top(candidates.largest)
         stays = before is not None and np.array_equal(
             before.stages.logits, candidates.stages.logits
@@ -69,7 +87,7 @@ class CandidateBars(RowList):
     @property
     def n_rows(self) -> int:
         """V."""
-        return len(self._candidates) if self._candidates else 0
+        return len(self._candidates) if self._candidates is not None else 0
 
     @property
     def current_id(self) -> int | None:
@@ -94,12 +112,35 @@ class CandidateBars(RowList):
 
     def told(self, row: int) -> int:
         """The token's id."""
-        return self._candidates.token_id(row) if self._candidates else -1
+        return self._candidates.token_id(row) if self._candidates is not None else -1
 
     def is_marked(self, row: int) -> bool:
         """The token that follows in the text is."""
         candidates = self._candidates
-        return candidates is not None and candidates.token_id(row) == candidates.follows
+        return candidates is not None and self._row(row).token_id == candidates.follows
+
+    def _row(self, row: int) -> "_Row":
+        """What is written and drawn in a row."""
+        known = self._rows.get(row)
+        if known is None:
+            if len(self._rows) >= _MOST_ROWS:
+                self._rows.clear()
+            known = self._rows[row] = self._made(row)
+        return known
+
+    def _made(self, row: int) -> "_Row":
+        candidates = self._candidates
+        if candidates is None:
+            return _NO_ROW
+        token_id = candidates.token_id(row)
+        removed = candidates.removed_by(token_id)
+        stages = candidates.stages
+        drawn, plain = float(stages.probs[token_id]), float(stages.plain_probs[token_id])
+        if self._columns == "stages":
+            cells = self._stage_cells(candidates, token_id, removed)
+        else:
+            cells = self._bar_cells(candidates, row, token_id, removed)
+        return _Row(token_id, removed, drawn, plain, cells)
 
     # Texts
 
@@ -125,14 +166,14 @@ class CandidateBars(RowList):
 
     def cells(self, row: int) -> list[Cell]:
         """Rank, token, remark, probability, id; or the stages."""
-        candidates = self._candidates
-        if candidates is None:
-            return []
-        token_id = candidates.token_id(row)
-        if self._columns == "stages":
-            return self._stage_cells(candidates, token_id)
+        return self._row(row).cells
+
+    def _bar_cells(
+        self, candidates: Candidates, row: int, token_id: int, removed: str
+    ) -> list[Cell]:
         columns = self._bars
-        remark = self._remark(candidates, token_id)
+        follows = "◂ in the text" if token_id == candidates.follows else ""
+        remark = " · ".join(filter(None, (follows, removed)))
         inset = self._theme.unit if columns.is_on_bar else 0
         wide = self._axis.width(remark) + inset if remark and columns.is_on_bar else 0
         return [
@@ -143,9 +184,8 @@ class CandidateBars(RowList):
             Cell(str(token_id), columns.last, RIGHT),
         ]
 
-    def _stage_cells(self, candidates: Candidates, token_id: int) -> list[Cell]:
+    def _stage_cells(self, candidates: Candidates, token_id: int, removed: str) -> list[Cell]:
         stages = candidates.stages
-        removed = candidates.removed_by(token_id)
         by_k = {"greedy": BEFORE, "top-k": REMOVED}.get(removed, KEPT)
         by_p = {"greedy": BEFORE, "top-k": BEFORE, "top-p": REMOVED}.get(removed, KEPT)
         kept = {"greedy": BEFORE, "": KEPT}.get(removed, f"{REMOVED} {removed[-1:]}")
@@ -168,19 +208,13 @@ class CandidateBars(RowList):
         aligns = [LEFT, RIGHT, RIGHT, *middle, RIGHT]
         return [Cell(*each) for each in zip(texts, self._stages.spans, aligns, strict=True)]
 
-    @staticmethod
-    def _remark(candidates: Candidates, token_id: int) -> str:
-        follows = "◂ in the text" if token_id == candidates.follows else ""
-        removed = candidates.removed_by(token_id)
-        return " · ".join(filter(None, (follows, removed)))
-
     def spoken(self, row: int) -> str:
         """A candidate in words."""
-        return self._candidates.spoken(self.told(row)) if self._candidates else ""
+        return self._candidates.spoken(self.told(row)) if self._candidates is not None else ""
 
     def described(self, row: int) -> str:
         """The most probable candidates in words, and the current row."""
-        said = self._candidates.sentence() if self._candidates else ""
+        said = self._candidates.sentence() if self._candidates is not None else ""
         return f"{said} Current row {row + 1:,}: {self.spoken(row)}."
 
     def help(self) -> str:
@@ -189,7 +223,7 @@ class CandidateBars(RowList):
 
     def tooltip(self, row: int) -> str:
         """A candidate's exact numbers."""
-        return self._candidates.tooltip(self.told(row)) if self._candidates else ""
+        return self._candidates.tooltip(self.told(row)) if self._candidates is not None else ""
 
     # Pointing
 
@@ -217,37 +251,34 @@ class CandidateBars(RowList):
         self._fill = QColor(theme.text_dim)
         self._fill.setAlphaF(0.38)
         self._mark = self._ink
+        self._inset = max(2.0, theme.unit / 2)  # of a bar in its row
 
     def place_columns(self, width: float) -> None:
         """Those of the bars, and those of the stages."""
+        self._rows.clear()
         self._bars = bar_columns(width, self._theme, self._axis, self._body, self.n_rows)
         self._stages = stage_columns(width, self._theme, self._axis, self._body)
 
     def _bar_within(self, place: QRectF) -> QRectF:
-        bar = self._bars.bar
-        inset = max(2.0, self._theme.unit / 2)
+        bar, inset = self._bars.bar, self._inset
         return QRectF(bar.left, place.top() + inset, bar.width, place.height() - 2 * inset)
 
     # Drawing
 
     def paint_texts(self, painter: QPainter, row: int, place: QRectF) -> None:
         """Token and probability stand out, unless a stage removed them."""
-        candidates = self._candidates
-        if candidates is None:
-            return
-        has_bars = self._columns == "bars"
-        cells, middle = self.cells(row), place.center().y()
-        is_removed = bool(candidates.removed_by(candidates.token_id(row)))
+        shown, middle = self._row(row), place.center().y()
+        has_bars, cells, is_removed = self._columns == "bars", shown.cells, bool(shown.removed)
         token_at, final_at = (1, 3) if has_bars else (0, len(cells) - 1)
         letters = [self._axis] * len(cells)
         letters[token_at] = self._token_letters(row, is_removed=is_removed)
         if has_bars:
             letters[final_at] = self._body
-        for column, cell in enumerate(cells):
-            if cell.text:
-                is_main = column in {token_at, final_at} and not is_removed
-                painter.setPen(self._cell_ink(cell, is_main=is_main))
-                cell.draw(painter, letters[column], middle)
+        for column, (text, (left, width), align) in enumerate(cells):
+            if text:
+                is_main = column in (token_at, final_at) and not is_removed
+                painter.setPen(self._cell_ink(cells[column], is_main=is_main))
+                letters[column].draw_across(painter, left, width, middle, text, align)
 
     def _cell_ink(self, cell: Cell, *, is_main: bool) -> QColor:
         if self._columns == "stages" and cell.align == CENTRE and cell.text != BEFORE:
@@ -261,19 +292,16 @@ class CandidateBars(RowList):
 
     def paint_bars(self, painter: QPainter, row: int, place: QRectF) -> None:
         """What is drawn from as a bar, the plain softmax as a line at its foot."""
-        candidates = self._candidates
-        if candidates is None or self._columns == "stages":
+        if self._columns == "stages":
             return
-        theme, box, token_id = self._theme, self._bar_within(place), candidates.token_id(row)
-        drawn = float(candidates.stages.probs[token_id]) / self._top
-        plain = float(candidates.stages.plain_probs[token_id]) / self._top
-        bar = QRectF(box.left(), box.top(), drawn * box.width(), box.height())
-        painter.fillRect(bar, self._fill)
-        thick = max(2.0, theme.stroke)
-        foot = QRectF(box.left(), box.bottom() - thick, plain * box.width(), thick)
-        painter.fillRect(foot, self._ink)
-        if foot.width() >= 1 and not self._bars.is_on_bar:
-            tick = QRectF(foot.right() - 1, box.center().y(), 1, box.height() / 2)
+        shown, (left, width) = self._row(row), self._bars.bar
+        top, height = place.top() + self._inset, place.height() - 2 * self._inset
+        drawn, plain = shown.drawn / self._top * width, shown.plain / self._top * width
+        painter.fillRect(QRectF(left, top, drawn, height), self._fill)
+        thick, bottom = max(2.0, self._theme.stroke), top + height
+        painter.fillRect(QRectF(left, bottom - thick, plain, thick), self._ink)
+        if plain >= 1 and not self._bars.is_on_bar:
+            tick = QRectF(left + plain - 1, top + height / 2, 1, height / 2)
             painter.fillRect(tick, self._ink)
 
 

@@ -24,7 +24,8 @@ class Lettering:
         self.em = pixels
         self._drop = (self._metrics.ascent() - self._metrics.descent()) / 2
         self._widths: dict[str, float] = {}
-        self._elided: dict[tuple[str, int], str] = {}
+        self._fitted: dict[tuple[str, int], tuple[str, float]] = {}
+        self._sentence = ("", 0.0)  # the last one that was measured, and its width
 
     def width(self, text: str) -> float:
         """Logical pixels that a text takes."""
@@ -41,16 +42,22 @@ class Lettering:
 
     def elided(self, text: str, width: float) -> str:
         """The text, cut with an ellipsis where it is wider than that."""
-        text, place = text[:LONGEST], int(width)
-        if self.width(text) <= place:
-            return text
-        if (text, place) not in self._elided:
-            if len(self._elided) > _REMEMBERED:
-                self._elided.clear()
-            self._elided[text, place] = self._metrics.elidedText(
-                text, Qt.TextElideMode.ElideRight, place
-            )
-        return self._elided[text, place]
+        return self.fitted(text, width)[0]
+
+    def fitted(self, text: str, width: float) -> tuple[str, float]:
+        """The same, and how wide that is."""
+        key = text, int(width)
+        known = self._fitted.get(key)
+        if known is None:
+            if len(self._fitted) > _REMEMBERED:
+                self._fitted.clear()
+            known = self._fitted[key] = self._cut(text[:LONGEST], key[1])
+        return known
+
+    def _cut(self, text: str, width: int) -> tuple[str, float]:
+        if self.width(text) > width:
+            text = self._metrics.elidedText(text, Qt.TextElideMode.ElideRight, width)
+        return text, self.width(text)
 
     def draw(self, painter: QPainter, place: QRectF, text: str, align: int = LEFT) -> None:
         """Draw a text on one line, in the painter's pen, elided to its place."""
@@ -61,9 +68,9 @@ class Lettering:
         self, painter: QPainter, left: float, width: float, middle: float, text: str, align: int
     ) -> None:
         """The same of numbers, which cost a list less than a place for each of its texts."""
-        text = self.elided(text, width)
+        text, wide = self.fitted(text, width)
         if align:
-            left += (width - self.width(text)) * align / 2
+            left += (width - wide) * align / 2
         # at a baseline, which costs a third of what Qt's drawing into a box does
         self._draw_at(painter, left, middle, text)
 
@@ -76,14 +83,18 @@ class Lettering:
         painter.drawText(QPointF(left, middle + self._drop), text)
 
     def fits(self, text: str, width: float) -> bool:
-        """Whether a sentence has room; nothing of it is remembered.
+        """Whether a sentence has room; only the last one is remembered.
 
         Measured only if its characters, an em each, would not fit: few are wider.
         """
-        return len(text) * self.em <= width or self._metrics.horizontalAdvance(text) <= width
+        if len(text) * self.em <= width:
+            return True
+        if text != self._sentence[0]:
+            self._sentence = text, self._metrics.horizontalAdvance(text)
+        return self._sentence[1] <= width
 
     def draw_long(self, painter: QPainter, place: QRectF, text: str) -> None:
-        """Draw a sentence on one line; nothing of it is remembered."""
+        """Draw a sentence on one line, elided to its place."""
         if not self.fits(text, place.width()):
             text = self._metrics.elidedText(text, Qt.TextElideMode.ElideRight, place.width())
         self._draw_at(painter, place.left(), place.center().y(), text)

@@ -1,6 +1,7 @@
 """Where the cells of a large matrix lie, in whole device pixels."""
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Self
 
 from gui.widgets.pixels import Spans, cell_of, first_pixel, pixels_of, spans
@@ -38,6 +39,7 @@ class MatrixGeometry:
         cell = whole(min(area[2] / roomy(n_columns), area[3] / roomy(n_rows), largest))
         return cls.windowed(n_rows, n_columns, cell, area)
 
+    @cached_property
     def room(self) -> Self:
         """The cells that there are and those that there is room for."""
         columns, rows = roomy(self.n_columns), roomy(self.n_rows)

@@ -46,6 +46,15 @@ class _Kept(NamedTuple):
     labels: int
 
 
+class _Pointed(NamedTuple):
+    """A cell under the pointer: where it is, and the weight beside it."""
+
+    cell: Cell
+    place: QRectF
+    number: QRectF
+    text: str
+
+
 @dataclass(frozen=True)
 class _Ground:
     """What a picture is drawn on: while this is the same, only what is new is drawn into it."""
@@ -81,6 +90,7 @@ class MatrixView(HeadView):
         self._pressed: QPointF | None = None
         self._dragged_from: tuple[int, int] | None = None
         self._strokes = strokes(1, 1, 1, 1)
+        self._pointed: _Pointed | None = None  # None: to be found anew
         self._hatched_for: tuple[int, int, int, int] | None = None
         self.setAccessibleName("Attention of one head, heatmap")
 
@@ -147,6 +157,7 @@ class MatrixView(HeadView):
         known = self._kept.labels if self._ground is not None else 0
         fresh = (*self._row_labels[known:], *self._column_labels[known:], *self._more_labels)
         self._widest = max(self._widest if known else 0.0, self._axis_bold.widest(fresh))
+        self._pointed = None
         legend, before = self._legend(), self._geometry
         forms = [self._placed(legend, upright=upright) for upright in self._legend_forms()]
         fitting = [(places, self._fitted(places.area)) for places in forms]
@@ -159,7 +170,7 @@ class MatrixView(HeadView):
             self._geometry = part.moved_to(before.x, before.y)
         self._places = places
         self._box = self._logical(self._geometry)
-        self._room = self._box if self._zoom is not None else self._logical(self._geometry.room())
+        self._room = self._box if self._zoom is not None else self._logical(self._geometry.room)
         g, ratio = self._geometry, self._canvas.ratio
         self._axes = MatrixAxes.around(
             self._room,
@@ -204,7 +215,7 @@ class MatrixView(HeadView):
             max(1, floor((height - top - bottom - legend_height) * ratio)),
         )
         if upright:  # beside the matrix, in the middle of what room there is
-            drawn = area[2] if self._zoom is not None else self._fitted(area).room().width
+            drawn = area[2] if self._zoom is not None else self._fitted(area).room.width
             spare = (area[2] - drawn) // 2
             area = (area[0] + spare, area[1], drawn, area[3])
             box = QRectF((area[0] + drawn) / ratio + 2 * unit, top, legend_width, 0)
@@ -221,7 +232,7 @@ class MatrixView(HeadView):
     # what stays
 
     def _redraw(self, *, layout: bool) -> None:
-        self._ground = None
+        self._ground = self._pointed = None
         super()._redraw(layout=layout)
 
     def _draw(self) -> None:
@@ -230,7 +241,7 @@ class MatrixView(HeadView):
         g, axes = self._geometry, self._axes
         ground = None
         if self._zoom is None and self._weights.size > _MOST_NUMBERS:
-            ground = _Ground(self._canvas, self._places, g.room(), self._legend())
+            ground = _Ground(self._canvas, self._places, g.room, self._legend())
         is_fresh = ground is None or ground != self._ground
         kept = _Kept(0, 0) if is_fresh else self._kept
         if is_fresh:
@@ -289,7 +300,7 @@ class MatrixView(HeadView):
 
     def _blank_beyond(self, g: MatrixGeometry) -> None:
         """Clear the room that is without cells, where there may have been some."""
-        room, blank = g.room(), packed(self._theme.surface)
+        room, blank = g.room, packed(self._theme.surface)
         place = self._canvas.pixels[g.top : g.top + room.height, g.left : g.left + room.width]
         place[g.height :] = blank
         place[:, g.width :] = blank
@@ -313,7 +324,7 @@ class MatrixView(HeadView):
 
     def _hatching(self) -> NDArray[np.uint16]:
         """The strokes of the room's pixels."""
-        room, theme, ratio = self._geometry.room(), self._theme, self._canvas.ratio
+        room, theme, ratio = self._geometry.room, self._theme, self._canvas.ratio
         g = self._geometry if self._zoom is not None else room
         period, stroke = round(hatch_period(theme) * ratio), max(1, round(ratio))
         wanted = (g.height, g.width, period, stroke)
@@ -380,8 +391,8 @@ class MatrixView(HeadView):
             painter.rotate(-90)  # for the columns
 
     def _draw_hover(self, painter: QPainter, cell: Cell) -> None:
-        theme = self._theme
-        one = self._cell_rect(*cell).intersected(self._box)
+        theme, pointed_at = self._theme, self._pointed_at(cell)
+        one = pointed_at.place.intersected(self._box)
         across, down = QRectF(one), QRectF(one)  # from the labels to the cell
         across.setLeft(self._box.left())
         down.setBottom(self._box.bottom())
@@ -395,7 +406,7 @@ class MatrixView(HeadView):
             )
             painter.rotate(-90)  # for the columns
         painter.resetTransform()
-        self._draw_number(painter, *cell)
+        self._draw_number(painter, pointed_at)
 
     def _draw_frames(
         self, painter: QPainter, frames: list[QRectF], colour: str, width: float
@@ -421,10 +432,16 @@ class MatrixView(HeadView):
             strips.append(QRectF(left / ratio, box.top(), width / ratio, box.height()))
         return [strip.intersected(box) for strip in strips if strip.intersects(box)]
 
-    def _number(self, query: int, key: int) -> tuple[QRectF, str]:
-        """The box beside the cell, and the weight in it."""
-        text = self._told(query, key)
-        unit, cell = self._theme.unit, self._cell_rect(query, key)
+    def _pointed_at(self, cell: Cell) -> _Pointed:
+        """Where a cell and its weight are; as long as the pointer stays, they are found once."""
+        if self._pointed is None or self._pointed.cell != cell:
+            place, text = self._cell_rect(*cell), self._told(*cell)
+            self._pointed = _Pointed(cell, place, self._beside(place, text), text)
+        return self._pointed
+
+    def _beside(self, cell: QRectF, text: str) -> QRectF:
+        """The box for a weight beside its cell."""
+        unit = self._theme.unit
         is_number = any(map(str.isdigit, text))
         wide = len(text) * self._body_bold.width("0" if is_number else "m")  # never seen before
         size = QSizeF(wide + 3 * unit, self._body_bold.line + unit)
@@ -437,24 +454,23 @@ class MatrixView(HeadView):
             place.moveBottom(cell.top() - 2 * unit)
             if place.top() < 0:
                 place.moveTop(cell.bottom() + 2 * unit)
-        return place, text
+        return place
 
-    def _draw_number(self, painter: QPainter, query: int, key: int) -> None:
-        theme = self._theme
-        place, text = self._number(query, key)
+    def _draw_number(self, painter: QPainter, pointed: _Pointed) -> None:
+        theme, place = self._theme, pointed.number
         painter.fillRect(place, QColor(theme.surface))
         painter.setPen(QColor(theme.text))
         painter.setBrush(Qt.BrushStyle.NoBrush)
         painter.drawRect(place)
-        self._body_bold.draw_whole(painter, place.adjusted(1.5 * theme.unit, 0, 0, 0), text)
+        self._body_bold.draw_whole(painter, place.adjusted(1.5 * theme.unit, 0, 0, 0), pointed.text)
 
     def _marked(self, cell: Cell) -> list[QRectF]:
         """A band across and one down: few, small places repaint fastest."""
         if not self._lit_axes or not self._has(*cell):
             return []
         rows, columns = self._lit_axes
-        number, _ = self._number(*cell)
-        aside, one = 1.5 * rows.lettering.line, self._cell_rect(*cell)
+        _cell, one, number, _text = self._pointed_at(cell)
+        aside = 1.5 * rows.lettering.line
         across = QRectF(rows.left - 2, one.center().y() - aside, 0, 2 * aside)
         across.setRight(one.right() + 4)
         down = QRectF(one.center().x() - aside, one.top() - 4, 2 * aside, 0)

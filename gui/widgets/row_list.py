@@ -274,7 +274,7 @@ class RowList(QAbstractScrollArea):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """Draw the header and the rows in sight, as far as they need it."""
-        theme, area = self._theme, self.viewport().rect()
+        theme, area, wanted = self._theme, self.viewport().rect(), event.rect()
         with QPainter(self.viewport()) as painter:
             painter.fillRect(area, QColor(theme.surface))
             if self._sentence:
@@ -285,12 +285,12 @@ class RowList(QAbstractScrollArea):
                 return
             if self._is_stale:
                 painter.setOpacity(_STALE)
-            rows = self.rows_in_sight()
-            place = self.row_place(rows.start)
+            rows, high = self.rows_in_sight(), self._row_height
+            top = self.row_place(rows.start).top()
             for row in rows:
-                if event.rect().intersects(place.toAlignedRect()):
-                    self._paint_row(painter, row, place)
-                place = place.translated(0, self._row_height)
+                if top <= wanted.bottom() and top + high > wanted.top():
+                    self._paint_row(painter, row, QRectF(0, top, area.width(), high))
+                top += high
             self._paint_header(painter)
 
     # Moving
