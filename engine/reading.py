@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -108,7 +109,7 @@ class Reading:
     sampling: Sampling
     stages: Stages | None  # None for an empty text
 
-    @property
+    @cached_property
     def n_tokens(self) -> int:
         """S: how many tokens the model has read."""
         return len(self.session)

@@ -7,6 +7,8 @@ a pass. What the prefix keeps is shared with the story before, never copied.
 from bisect import bisect_right
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import takewhile
+from operator import is_
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,12 +36,9 @@ class Session:
 
     def n_shared(self, other: "Session") -> int:
         """How many tokens, from the first on, have been read by the same passes in both."""
-        n_tokens = 0
-        for mine, theirs in zip(self.traces, other.traces, strict=False):
-            if mine is not theirs:
-                break
-            n_tokens = mine.end
-        return n_tokens
+        are_same = map(is_, self.traces, other.traces)
+        n_passes = sum(takewhile(bool, are_same))  # no loop of ours: there may be thousands
+        return self.traces[n_passes - 1].end if n_passes else 0
 
     def truncate(self, length: int) -> "Session":
         """The story of the first `length` tokens; a pass across the border loses its tail."""

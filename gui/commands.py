@@ -46,6 +46,11 @@ class Command:
     enabled: Callable[[State], bool] = _always
     on_toolbar: bool = False
 
+    @property
+    def may_change(self) -> bool:
+        """Whether its action looks different in some states."""
+        return self.checked is not None or self.enabled is not _always
+
 
 def _go_to_end(state: State) -> Wish | None:
     return wishes.GoTo(len(state.reading.document)) if state.reading else None

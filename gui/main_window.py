@@ -59,6 +59,7 @@ class MainWindow(QMainWindow):
         self._empty: dict[str, QWidget] = {}  # what takes the place of the others
         self._docks: dict[str, QtWidgets.QDockWidget] = {}
         self._actions: list[tuple[Command, QtGui.QAction]] = []
+        self._changing: list[tuple[Command, QtGui.QAction]] = []  # those that may look different
         self._looks: dict[str, tuple[bool, bool]] = {}  # checked, enabled: by command
         self._behind: set[str] = set()  # panels whose docks are behind others
         self._view: View | None = None
@@ -290,6 +291,8 @@ class MainWindow(QMainWindow):
             if command.on_toolbar:
                 toolbar.addAction(action)
             self._actions.append((command, action))
+            if command.may_change:
+                self._changing.append((command, action))
         self.addToolBar(toolbar)
 
     def _fill_models(self, models: Sequence[tuple[str, Path]]) -> None:
@@ -329,6 +332,8 @@ class MainWindow(QMainWindow):
                 wish = command.wish(self._view.state)
                 if wish is not None:
                     self.wished.emit(wish)
+                # The user's click has checked the action already, which its command may not do.
+                self._looks.pop(command.id, None)
                 self._show_actions(self._view.state)
 
         return do
@@ -349,10 +354,9 @@ class MainWindow(QMainWindow):
             panel.show_view(view)
 
     def _show_actions(self, state: "State") -> None:
-        for command, action in self._actions:
+        for command, action in self._changing:
             looks = command.checked is not None and command.checked(state), command.enabled(state)
-            # The user's click has checked the action already, which its command may not do.
-            if looks != self._looks.get(command.id) or action.isCheckable():
+            if looks != self._looks.get(command.id):
                 self._looks[command.id] = looks
                 action.setChecked(looks[0])
                 action.setEnabled(looks[1])

@@ -1,13 +1,14 @@
 """What was measured of the same text under different masks, so that they can be compared."""
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from engine.conditions import Conditions
-from engine.reading import Reading
+from engine.reading import ModelInfo, Reading
 
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
@@ -32,33 +33,62 @@ class TopCandidate:
     probability: float
 
 
+@dataclass(frozen=True, eq=False)
+class _Measured:
+    """What a reading measured, its records apart: they are large."""
+
+    info: ModelInfo
+    token_ids: NDArray[np.int64]  # [S]
+    loss: NDArray[np.float32]  # [S]
+    conditions: Conditions
+    position: int
+    top: TopCandidate | None
+
+
 class MaskMemory:
     """Owns measured mean losses and top candidates by text and conditions; nothing is computed."""
 
     def __init__(self) -> None:
         self._losses: OrderedDict[tuple[Text, Conditions], float] = OrderedDict()
         self._tops: OrderedDict[tuple[Text, Conditions, int], TopCandidate] = OrderedDict()
+        self._fresh: deque[_Measured] = deque(maxlen=_MOST)  # that nobody has asked after yet
 
     def remember(self, reading: Reading) -> None:
-        """Keep what this reading measured."""
-        text, conditions = _text(reading), reading.conditions
-        loss = mean_loss(reading)
-        if loss is not None:
-            _put(self._losses, (text, conditions), loss)
-        top = top_candidate(reading)
-        if top is not None:
-            _put(self._tops, (text, conditions, reading.position), top)
+        """Keep what this reading measured; every step calls, so what can wait is left to wait."""
+        session = reading.session
+        self._fresh.append(
+            _Measured(
+                reading.info,
+                session.token_ids,
+                session.loss,
+                reading.conditions,
+                reading.position,
+                top_candidate(reading),
+            )
+        )
+
+    def _take_in(self) -> None:
+        while self._fresh:
+            fresh = self._fresh.popleft()
+            text, loss = _text_of(fresh.info, fresh.token_ids), _mean(fresh.loss)
+            if loss is not None:
+                _put(self._losses, (text, fresh.conditions), loss)
+            if fresh.top is not None:
+                _put(self._tops, (text, fresh.conditions, fresh.position), fresh.top)
 
     def loss(self, reading: Reading, conditions: Conditions) -> float | None:
         """The mean loss in nats that the reading's text had under some conditions, if measured."""
+        self._take_in()
         return self._losses.get((_text(reading), conditions))
 
     def top(self, reading: Reading, conditions: Conditions) -> TopCandidate | None:
         """The top candidate at the reading's position under some conditions, if measured."""
+        self._take_in()
         return self._tops.get((_text(reading), conditions, reading.position))
 
     def others(self, reading: Reading) -> dict[Conditions, float]:
         """The mean losses of the reading's text under all other masks, latest last."""
+        self._take_in()
         text, same = _text(reading), causal(reading.conditions)  # heads and positions
         return {
             conditions: loss
@@ -74,7 +104,11 @@ def causal(conditions: Conditions) -> Conditions:
 
 def mean_loss(reading: Reading) -> float | None:
     """Nats per token over all tokens that have a loss; None if none has."""
-    loss = np.asarray(reading.session.loss, dtype=np.float64)
+    return _mean(reading.session.loss)
+
+
+def _mean(losses: NDArray[np.float32]) -> float | None:
+    loss = losses.astype(np.float64)
     known = loss[~np.isnan(loss)]
     return float(known.mean()) if len(known) else None
 
@@ -88,8 +122,11 @@ def top_candidate(reading: Reading) -> TopCandidate | None:
 
 
 def _text(reading: Reading) -> Text:
-    token_ids = np.asarray(reading.session.token_ids, dtype=np.int64)
-    return Text(reading.info.path, reading.info.load_seconds, token_ids.tobytes())
+    return _text_of(reading.info, reading.session.token_ids)
+
+
+def _text_of(info: ModelInfo, token_ids: NDArray[np.int64]) -> Text:
+    return Text(info.path, info.load_seconds, token_ids.tobytes())
 
 
 def _put(kept: OrderedDict[_Key, _Value], key: _Key, value: _Value) -> None:

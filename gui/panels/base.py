@@ -78,7 +78,7 @@ class Panel(QWidget):
     @property
     def is_seen(self) -> bool:
         """Whether the panel is on the window and not behind another one's tab."""
-        return self.isVisible() and not self._is_behind
+        return not self._is_behind and self.isVisible()
 
     def set_in_front(self, is_in_front: bool) -> None:  # noqa: FBT001 - a dock's signal
         """Take up the word of the dock: for Qt a panel behind another's tab is visible too."""

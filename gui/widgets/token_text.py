@@ -118,6 +118,7 @@ def describe(
     return "\n".join([*lines, *notes])
 
 
+@lru_cache(maxsize=1 << 12)
 def speak(token_bytes: bytes) -> str:
     """The token in words, for a screen reader: "space king", "2 newlines", "bytes E2 82"."""
     if not token_bytes:
