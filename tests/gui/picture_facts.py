@@ -15,16 +15,18 @@ def colours(widget: QWidget) -> NDArray[np.uint32]:
 
 
 def on_screen(window: QWidget) -> QImage:
-    """What has been painted so far of a window: `grab` would paint it whole again."""
-    QApplication.processEvents()
+    """What a window shows once what it asked for is painted: `grab` would paint it all again."""
+    QApplication.sendPostedEvents(window, QEvent.Type.UpdateRequest.value)
     return window.screen().grabWindow(window.winId()).toImage()
 
 
 def is_all_painted(window: QWidget) -> bool:
     """Whether a window shows what it would if it were painted whole again."""
-    shown = on_screen(window).convertToFormat(QImage.Format.Format_RGB32)
-    window.repaint()
-    return shown == on_screen(window).convertToFormat(QImage.Format.Format_RGB32)
+    QApplication.processEvents()
+    shown = on_screen(window)
+    for each in (window, *window.findChildren(QWidget)):
+        each.update()
+    return shown == on_screen(window)
 
 
 def middle(place: QRectF) -> tuple[int, int]:

@@ -29,9 +29,20 @@ from engine.errors import CancelledError
 from gui.panels.base import Panel
 from gui.panels.table import PANELS
 from gui.theme import THEMES
+from gui.widgets.matrix_view import MatrixView
 from gui.widgets.token_strip import TokenStrip
-from gui.wishes import EditText, OpenModel, Play, SetDisplay, SetMask, SetSpeed, Step
-from tests.gui.picture_facts import drag
+from gui.wishes import (
+    EditText,
+    OpenModel,
+    Play,
+    SelectPosition,
+    SetDisplay,
+    SetMask,
+    SetSpeed,
+    Step,
+    StepBack,
+)
+from tests.gui.picture_facts import drag, is_all_painted, point_at
 from tests.gui.whole_window import WholeWindow, wait_until
 
 TEXT = "To be, or not to be"
@@ -437,3 +448,36 @@ def test_esc_stops_opening_and_the_model_that_is_open_stays(
     assert message.text().endswith("Opening the model was stopped.")
     whole.wish(EditText(f"{TEXT}!"))
     assert whole.reading.document.text == f"{TEXT}!"
+
+
+def test_what_is_painted_again_at_a_step_is_all_that_looks_different(whole: WholeWindow) -> None:
+    """After each of these nothing on the window is left of what it showed before."""
+    window = whole.window
+    for name in ("head", "heads", "next_token"):
+        window.go_to_panel(name)
+    heatmap = whole.panel("head").findChild(MatrixView)
+    assert isinstance(heatmap, MatrixView)
+    heatmap.setFocus()  # a caret would blink
+    whole.wish(SetDisplay({"motion": False}))
+    for wish in (
+        Step(),
+        Step(),
+        StepBack(),
+        EditText(f"{TEXT}, that"),
+        Step(),
+        SelectPosition(2, 1),
+        SetDisplay({"show_loss": True}),
+        Step(),
+        SetDisplay({"show_loss": False, "sort": "induction"}),
+        Step(),
+        SetDisplay({"sort": None}),
+    ):
+        whole.wish(wish)
+        assert is_all_painted(window), wish
+    for query in (3, 5):
+        point_at(heatmap, heatmap.cell_rect(query, 1).center())
+        assert is_all_painted(window), query
+    whole.wish(Step())
+    assert is_all_painted(window)
+    point_at(heatmap, QPointF(-9, -9))
+    whole.wish(SetDisplay({"motion": True}))
