@@ -12,7 +12,8 @@ NO_BREAK = "\u00a0"
 HINT = "A click on a line, or Enter, opens what it computes in Cell."
 _TITLES = {
     "fused_mix": "The same from torch's fused kernel",
-    "Attention.forward": "Where they are called: project, position, cache, output",
+    "Attention.forward": "Where they are called: project, cache, output",
+    "Attention.project": "Where q, k and v come from: matrix, norm, position",
     "matmul_heads": "The product head by head",
     "Scoring.masked": "Cap, ALiBi and mask",
 }

@@ -143,6 +143,7 @@ def test_there_are_four_of_them_and_they_say_scores_weights_and_mix(
     ]
     assert [source.name for source in code.around] == [
         "Attention.forward",
+        "Attention.project",
         "matmul_heads",
         "Scoring.masked",
     ]

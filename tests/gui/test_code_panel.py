@@ -120,14 +120,20 @@ def test_the_caller_and_what_is_called_stand_below(
     show(panel, make_scope())
     in_file = {line.strip() for line in LINES}
     around = [text for text in of(panel, "code")[4:] if "F.scaled" not in text][1:]
-    assert len(around) == 3
+    assert len(around) == 4
     for text in around:
         assert {line.strip() for line in text.splitlines()} <= in_file
     assert "recorded: q [H 4, T 12, D 4] · k [G 2, T 12, D 4] · v [G 2, T 12, D 4]" in of(
         panel, "shapes"
     )
     titles = " ".join(of(panel, "title"))
-    for name in ("Attention.forward", "matmul_heads", "Scoring.masked", "fused_mix"):
+    for name in (
+        "Attention.forward",
+        "Attention.project",
+        "matmul_heads",
+        "Scoring.masked",
+        "fused_mix",
+    ):
         assert name in titles
 
 
@@ -166,7 +172,7 @@ def test_capped_scores_are_not_compared_and_a_sentence_says_why(
     assert panel.check.text().endswith("not compared")
     assert any("cannot cap scores, as this layer does at ± 2" in n for n in of(panel, "note"))
     assert panel.figures() == ()
-    assert len(of(panel, "code")) == 4 + 3
+    assert len(of(panel, "code")) == 4 + 4
 
 
 def test_heads_that_are_off_are_named(panel: CodePanel, make_scope: Callable[..., Scope]) -> None:
