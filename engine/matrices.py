@@ -8,6 +8,7 @@ those that the product is really made with, so that whoever shows arithmetic sho
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache
 from statistics import median
@@ -311,45 +312,64 @@ def prepare(
 ) -> None:
     """Bring a model into a format and onto a device, one module after another.
 
-    With `read`, each weight is first read by its name and shape, so that no more than one module
-    is ever held in float32 beside the smaller ones; the model's own may be without memory.
+    With `read`, each weight is first read by its name and shape. Two threads bring matrices into
+    their format, so no more than two are ever held in float32 beside the smaller ones: while a
+    large one is at hand elsewhere, as many numbers as it has may be gone through here. The model's
+    own weights may be without memory.
 
     Raises:
         CancelledError: `cancelled` said so between two modules.
     """
     device = torch.device(held.device)
-    for name in [name for name, _module in model.named_modules()]:  # none is kept alive by it
-        give_up_if(cancelled)
-        module = model.get_submodule(name)
-        for part, old in list(module.named_parameters(recurse=False)):
-            if read is not None:
-                whole = f"{name}.{part}"
-                new = nn.Parameter(read(whole, old.shape), requires_grad=False)
-                setattr(module, part, new)
-        if held.number_format != "float32":
-            _replace(model, name, module, held)
-        if name and not list(module.children()):
-            model.get_submodule(name).to(device)
+    with ThreadPoolExecutor(1) as elsewhere:
+        latest, n_latest, n_here = None, 0, 0  # what goes on elsewhere; numbers there, and here
+        for name in [name for name, _module in model.named_modules()]:  # none is kept alive by it
+            give_up_if(cancelled)
+            module = model.get_submodule(name)
+            for part, old in list(module.named_parameters(recurse=False)):
+                if read is not None:
+                    whole = f"{name}.{part}"
+                    new = nn.Parameter(read(whole, old.shape), requires_grad=False)
+                    setattr(module, part, new)
+            if becomes_smaller(module, model, held.number_format):
+                n_numbers = module.get_parameter("weight").numel()
+                if latest is not None and not latest.done() and n_here <= n_latest:
+                    n_here += n_numbers
+                    _replace(model, name, held)
+                    continue
+                if latest is not None:
+                    latest.result()
+                latest = elsewhere.submit(_replace, model, name, held)
+                n_latest, n_here = n_numbers, 0
+            elif name and not list(module.children()):
+                module.to(device)
+        if latest is not None:
+            latest.result()
     model.to(device)
     model.held = replace(held, n_bytes=bytes_of(model))
 
 
-def _replace(model: Transformer, name: str, module: nn.Module, held: Held) -> None:
+def becomes_smaller(module: nn.Module, model: Transformer, number_format: FormatName) -> bool:
+    """Whether a module of a model is a matrix that the format holds in fewer bytes."""
+    is_table = isinstance(module, TokenEmbedding) and model.config.tied_output
+    return number_format != "float32" and (is_table or isinstance(module, nn.Linear))
+
+
+def _replace(model: Transformer, name: str, held: Held) -> None:
     """Put a smaller one in a matrix's place."""
+    module = model.get_submodule(name)
     is_packed = held.device == "cpu" and has_packed(held.number_format)
     if isinstance(module, nn.Linear):
         weight = module.weight.detach()
         bias = None if module.bias is None else module.bias.detach()
         make = _packed if is_packed else Matrix
         smaller: nn.Module = make(weight, bias, held.number_format)
-    elif isinstance(module, TokenEmbedding) and model.config.tied_output:
-        weight = module.weight.detach()
+    else:
+        weight = module.get_parameter("weight").detach()
         rows = Matrix(weight, None, held.number_format)
         smaller = Table(rows, _packed(weight, None, held.number_format) if is_packed else rows)
-    else:
-        return
     parent, _, last = name.rpartition(".")
-    setattr(model.get_submodule(parent), last, smaller)
+    setattr(model.get_submodule(parent), last, smaller.to(held.device))
 
 
 def bytes_of(model: nn.Module) -> int:

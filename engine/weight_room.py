@@ -4,8 +4,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from torch import nn
-
 from engine import matrices
 from engine.errors import CheckpointError
 from engine.formats import FORMATS, WEIGHT_BYTES, DeviceName, FormatChoice, FormatName, Held
@@ -71,36 +69,45 @@ class WeightRoom:
 
 
 def peak_bytes(model: Transformer, number_format: FormatName, device: DeviceName = "cpu") -> int:
-    """Bytes at the fullest moment of reading: what is held by then, and the matrix in hand."""
+    """Bytes at the fullest moment of reading: what is held by then, and the matrices in hand.
+
+    Those are two: while one is brought into its format, `matrices.prepare` goes through as many
+    numbers of others as it has.
+    """
     held = peak = 0
-    for n_bytes, n_in_hand in _modules(model, number_format, device):
+    elsewhere: list[tuple[int, int]] = []  # numbers of what may be at hand still, and since then
+    for n_bytes, n_in_hand, is_matrix in _modules(model, number_format, device):
         held += n_bytes
-        peak = max(peak, held + _FLOAT * _IN_HAND[number_format] * n_in_hand)
+        n_both = n_in_hand + max((n_numbers for n_numbers, _since in elsewhere), default=0)
+        peak = max(peak, held + _FLOAT * _IN_HAND[number_format] * n_both)
+        if is_matrix:
+            elsewhere = [(n, since + n_in_hand) for n, since in elsewhere if since <= n]
+            elsewhere.append((n_in_hand, 0))
     return peak
 
 
 def held_bytes(model: Transformer, number_format: FormatName, device: DeviceName = "cpu") -> int:
     """Bytes of all weights when they are read: what `matrices.bytes_of` finds then."""
-    return sum(n_bytes for n_bytes, _ in _modules(model, number_format, device))
+    return sum(n_bytes for n_bytes, *_ in _modules(model, number_format, device))
 
 
 def _modules(
     model: Transformer, number_format: FormatName, device: DeviceName
-) -> Iterator[tuple[int, int]]:
-    """In the order of reading: the bytes of each, and how many numbers its largest tensor has."""
+) -> Iterator[tuple[int, int, bool]]:
+    """In the order of reading: bytes of each, numbers of its largest tensor, if it gets smaller."""
     is_packed = device == "cpu" and matrices.has_packed(number_format)
     for module in model.modules():
         tensors = [*module.parameters(recurse=False), *module.buffers(recurse=False)]
         n_bytes = sum(tensor.nbytes for tensor in tensors)
         largest = max((tensor.numel() for tensor in tensors), default=0)
-        is_table = isinstance(module, TokenEmbedding) and model.config.tied_output
-        if number_format != "float32" and (is_table or isinstance(module, nn.Linear)):
+        if is_matrix := matrices.becomes_smaller(module, model, number_format):
             weight = module.get_parameter("weight")
+            is_table = isinstance(module, TokenEmbedding)
             copies = 2 if is_table and is_packed else 1  # one in fbgemm's order cannot be looked up
             scales = _FLOAT * weight.shape[0] if number_format == "int8" else 0
             n_bytes -= weight.nbytes
             n_bytes += copies * (WEIGHT_BYTES[number_format] * weight.numel() + scales)
-        yield n_bytes, largest
+        yield n_bytes, largest, is_matrix
 
 
 def _size(n_bytes: int) -> str:

@@ -63,16 +63,22 @@ def test_what_is_counted_is_what_is_held(
 
 
 def test_the_fullest_moment_is_counted_by_hand(tiny: Callable[..., Any]) -> None:
-    """With a large table that is read first, and with one that is read last."""
+    """With a large table that is read first, and with one that is read last.
+
+    A large matrix may be at hand while all others are read that have no more numbers together.
+    """
     sizes = {"d_model": 16, "n_layer": 1, "n_kv_head": 4, "vocab_size": 1000, "d_ff": 32}
     model = tiny("alibi", tied_output=True, mlp="plain", **sizes).model
-    table = 1000 * 16
-    slopes = 4 * 4
-    assert peak_bytes(model, "bfloat16", "cuda") == slopes + 2 * table + 2 * 4 * table
-    assert peak_bytes(model, "int8", "cuda") == slopes + table + 4 * 1000 + 3 * 4 * table
+    table, joined, down = 1000 * 16, 3 * 16 * 16, 32 * 16
+    slopes, norm = 4 * 4, 4 * 2 * 16
+    by_then = held_bytes(model, "bfloat16", "cuda") - norm  # at the last matrix
+    assert peak_bytes(model, "bfloat16", "cuda") == by_then + 2 * 4 * (table + down)
+    scales, biases = 4 * (1000 + 48), 4 * 48
+    by_then = slopes + table + norm + joined + scales + biases  # at the largest but the table
+    assert peak_bytes(model, "int8", "cuda") == by_then + 3 * 4 * (table + joined)
     model = tiny("alibi", tied_output=False, mlp="plain", **sizes).model
     total = held_bytes(model, "int8", "cuda")
-    assert peak_bytes(model, "int8", "cuda") == total + 3 * 4 * table
+    assert peak_bytes(model, "int8", "cuda") == total + 3 * 4 * (table + joined)
     # The embedding stays float32; beside both there are only matrices of 16 and 32, and norms.
     assert 0 < total - (4 * table + table + 4 * 1000) < 8000
 
