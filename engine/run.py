@@ -59,7 +59,7 @@ class Run:
         self._past: tuple[int, Session] | None = None  # a shorter text, mask off
         self._lens: LensReader | None = None  # the latest
         self._stream: tuple[Session, Stream] | None = None  # the latest
-        self._logits: tuple[tuple[Trace, int], Floats] | None = None  # the latest
+        self._logits: dict[tuple[Trace, int], Floats] = {}  # the latest; runs beside look there too
         self._intact: IntactText | None = None  # the latest text that all heads have read
 
     def beside(self) -> "Run":
@@ -101,7 +101,7 @@ class Run:
 
     def _forget(self) -> None:
         self.session = Session()
-        self._past = self._lens = self._stream = self._logits = None
+        self._past = self._lens = self._stream = None
         self._kv_cache.rewind(0)
 
     def read(
@@ -251,10 +251,11 @@ class Run:
     def logits(self, session: Session, position: int) -> Floats:
         """The scores of every token for what follows `position` [V]."""
         place = session.place(position)
-        if self._logits is None or self._logits[0] != place:
+        if place not in self._logits:
             hidden = torch.tensor(session.hidden(position))
-            self._logits = place, np.asarray(frozen(self.model.logits(hidden[None])[0]))
-        return self._logits[1]
+            self._logits.clear()
+            self._logits[place] = np.asarray(frozen(self.model.logits(hidden[None])[0]))
+        return self._logits[place]
 
     def thumbnails(self, session: Session) -> Thumbnails:
         """All heads of a session of this run, small."""

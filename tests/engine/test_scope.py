@@ -562,20 +562,24 @@ def _conditions(draw: Callable[..., Any]) -> Conditions:
     )
 
 
-def test_a_step_multiplies_by_the_output_matrix_once(
-    loaded: Loaded, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The largest matrix: the draw and the loss take the logits that were shown."""
-    scope = Scope(loaded)
-    scope.edit("abcab")
-    rows: list[int] = []
+@pytest.fixture
+def rows(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many rows each product with the output matrix had; it is the largest matrix."""
+    found: list[int] = []
     logits = Transformer.logits
 
     def counted(model: Transformer, hidden: torch.Tensor) -> torch.Tensor:
-        rows.append(len(hidden))
+        found.append(len(hidden))
         return logits(model, hidden)
 
     monkeypatch.setattr(Transformer, "logits", counted)
+    return found
+
+
+def test_a_step_multiplies_by_the_output_matrix_once(loaded: Loaded, rows: list[int]) -> None:
+    """The draw and the loss take the logits that were shown."""
+    scope = Scope(loaded)
+    scope.edit("abcab")
     for _ in range(3):
         rows.clear()
         reading = scope.step()
@@ -584,6 +588,25 @@ def test_a_step_multiplies_by_the_output_matrix_once(
     again = fresh_scope.edit(reading.document.text)
     np.testing.assert_allclose(reading.session.loss[1:], again.session.loss[1:], atol=1e-5)
     assert reading.session.rank.tolist() == again.session.rank.tolist()
+
+
+def test_a_scope_beside_another_shows_the_same_position_without_that_product(
+    loaded: Loaded, rows: list[int]
+) -> None:
+    scope = Scope(loaded)
+    scope.edit("abcab")
+    other = scope.beside()
+    shown = scope.look(Look(0, 0, 2))
+    rows.clear()
+    again = other.look(Look(0, 1, 2))
+    assert not rows
+    assert again.stages is not None
+    assert shown.stages is not None
+    np.testing.assert_array_equal(again.stages.logits, shown.stages.logits)
+    other.edit("abkab")
+    changed = other.look(Look(0, 1, 2))
+    assert changed.stages is not None
+    assert np.abs(changed.stages.logits - shown.stages.logits).max() > 1e-3
 
 
 class AnyHistory(RuleBasedStateMachine):
