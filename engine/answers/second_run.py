@@ -8,6 +8,7 @@ first.
 from dataclasses import replace
 from pathlib import Path
 
+from engine.answers.alignment import Alignment, Way
 from engine.answers.comparison import Comparison, Wanted, align, counterpart
 from engine.cancelling import Cancelled, never
 from engine.errors import EngineError
@@ -28,6 +29,8 @@ class SecondRun:
         self._made_of: tuple[int | Path, FormatChoice | None] | None = None
         self._look = Look()
         self._base: ModelInfo | None = None  # keeps the id of the shared model from being reused
+        self._asked: tuple[object, ...] | None = None  # what was read last, as long as
+        self._found: tuple[Reading, Alignment, Way] | None = None  # this is what came of it
 
     def compare(
         self, scope: Scope, reading: Reading, wanted: Wanted, cancelled: Cancelled = never
@@ -46,10 +49,15 @@ class SecondRun:
             return None
         _check_length("A", reading)
         second = self._scope_for(scope, wanted, cancelled)
-        second.use_prefix = scope.use_prefix
-        other = self._read(second, reading, wanted, cancelled)
-        _check_length("B", other)
-        alignment, way = align(reading, other, wanted.way)
+        read = reading.session, reading.document, reading.conditions, reading.sampling
+        asked = (*read, reading.cursor, replace(wanted, at=None))
+        if self._found is None or self._asked != asked:
+            self._found = None  # if it is given up
+            second.use_prefix = scope.use_prefix
+            other = self._read(second, reading, wanted, cancelled)
+            _check_length("B", other)
+            self._asked, self._found = asked, (other, *align(reading, other, wanted.way))
+        other, alignment, way = self._found
         position = counterpart(reading, other, alignment)
         layer, head = wanted.at or (reading.focus.layer, reading.focus.head)
         look = Look(layer, head, position)
@@ -58,13 +66,14 @@ class SecondRun:
         if look != self._look:
             self._look = look
             other = second.look(look)
+            self._found = other, alignment, way
         comparison = Comparison(reading, other, alignment, way, position)
         _ = comparison.difference, comparison.next_tokens  # here, so that the window need not
         return comparison
 
     def forget(self) -> None:
         """Give back the second run's memory, and with it another model's."""
-        self._scope = self._made_of = self._base = None
+        self._scope = self._made_of = self._base = self._asked = self._found = None
         self._look = Look()
 
     def _scope_for(self, scope: Scope, wanted: Wanted, cancelled: Cancelled) -> Scope:

@@ -176,6 +176,32 @@ def test_what_the_first_run_has_read_is_not_read_again(
     assert again.session.loss[1:] == pytest.approx(fresh.session.loss[1:], abs=1e-5)
 
 
+@pytest.mark.parametrize("wanted", [{}, {"text": "bad egg cab"}, {"conditions": NO_MASK}])
+def test_looking_elsewhere_shows_the_second_run_once_more_and_reads_nothing(
+    scope: Scope, second: SecondRun, monkeypatch: pytest.MonkeyPatch, wanted: dict[str, Any]
+) -> None:
+    """One reading of B for each place, as a comparison that was just begun has it."""
+    scope.edit("bad cab fed")
+    compared(second, scope, scope.look(Look(0, 1, 9)), **wanted)
+    made: list[int] = []
+    reading_of = Scope._reading_of
+    monkeypatch.setattr(
+        Scope, "_reading_of", lambda self, *more: made.append(1) or reading_of(self, *more)
+    )
+    for look in (Look(1, 2, 4), Look(1, 3, 4)):
+        reading = scope.look(look)
+        made.clear()
+        comparison = compared(second, scope, reading, **wanted)
+        assert made == [1]
+        fresh = compared(SecondRun(), scope, reading, **wanted)
+        np.testing.assert_array_equal(comparison.weights_b, fresh.weights_b)
+        np.testing.assert_array_equal(comparison.next_tokens.prob_b, fresh.next_tokens.prob_b)
+    scope.edit("bad cab fad")
+    again = compared(second, scope, scope.look(Look(1, 3, 4)), **wanted)
+    assert again.a.document.text == "bad cab fad"
+    assert again.b.document.text == wanted.get("text", "bad cab fad")
+
+
 def test_another_text_under_another_mask_takes_one_pass(
     scope: Scope, second: SecondRun, passes: list[int]
 ) -> None:
