@@ -170,7 +170,9 @@ class Transformer(nn.Module):
 
     def embed(self, token_ids: Tensor, start: int, conditions: Conditions) -> Tensor:
         """The residual before the first block [..., T, C]."""
-        x = self.embedding(token_ids) * self.config.embedding_scale  # [..., T, C]
+        x = self.embedding(token_ids)  # [..., T, C]
+        if self.config.embedding_scale != 1:
+            x = x * self.config.embedding_scale
         if not conditions.positions:
             return torch.as_tensor(x)
         start += conditions.first_position

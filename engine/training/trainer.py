@@ -28,7 +28,7 @@ from engine.training.kernels import summed_loss, use_training_kernels
 from engine.training.record import HeldOutLoss, Progress
 from engine.training.settings import TrainingSettings
 
-TOKENS_AT_ONCE = 2048  # of a step's windows; more only fills memory, the gradient is the same sum
+TOKENS_AT_ONCE = 4096  # of a step's windows; more only fills memory, the gradient is the same sum
 SECONDS_OF_SPEED = 60.0  # tokens per second are told over about the last minute
 
 
