@@ -253,9 +253,13 @@ def test_in_float32_there_is_nothing_to_compare(whole: WholeWindow) -> None:
 
 
 def test_the_format_that_suits_is_a_smaller_one_where_there_is_no_room(
-    whole: WholeWindow, monkeypatch: pytest.MonkeyPatch
+    whole: WholeWindow, make_model: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Which, and why, is told over the panels and in this one, with the figures."""
+    deep = make_model("deep", n_layer=6)  # far more than the two matrices that are at hand at once
+    whole.wish(OpenModel(deep))
+    whole.idle()
+    assert whole.reading.info.path == str(deep)
     needed = peak_bytes(engine.loading.load(Path(whole.reading.info.path)).model, "float32")
     monkeypatch.setattr(engine.matrices, "has_packed", lambda _format: False)
     monkeypatch.setattr(engine.architectures, "available_bytes", lambda: needed - 1)
