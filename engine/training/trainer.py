@@ -135,7 +135,10 @@ class Trainer:
             loss = self._run_loss(part) / targets
             loss.backward()
             total += loss.item()
-        torch.nn.utils.clip_grad_norm_(self._parameters, self.settings.clip)
+        gradients = [p.grad for p in self._parameters if p.grad is not None]
+        length = torch.nn.utils.get_total_norm(gradients)
+        if not length <= self.settings.clip:  # seldom, after the beginning
+            torch.nn.utils.clip_grads_with_norm_(self._parameters, self.settings.clip, length)
         for group in self._optimizer.param_groups:
             group["lr"] = rate
         self._optimizer.step()
