@@ -10,13 +10,16 @@ Like the clock of parts, it puts itself in the place of what is called, for as l
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from functools import partial
+from typing import Self
 
 import torch
 from torch import Tensor, nn
 
 from engine.attention import Scoring
-from engine.cancelling import Cancelled, give_up_if
+from engine.cancelling import Cancelled, give_up_if, never
+from engine.conditions import Conditions
 from engine.layers import TokenEmbedding
 from engine.matrices import PackedHalf, PackedInt8
 from engine.model import Transformer
@@ -43,6 +46,7 @@ class Slices:
     """Owns the list of a model's matrices."""
 
     def __init__(self, model: Transformer) -> None:
+        self._model = model
         self._matrices: list[tuple[nn.Module, str, int]] = []  # whose, the product's name, weights
         for module in model.modules():
             if isinstance(module, nn.Linear):
@@ -64,8 +68,34 @@ class Slices:
                 if max(n_rows, _FEW) * n_weights > _MOST:
                     product = getattr(module, name)
                     put(undo, module, name, _sliced(module, product, n_weights, cancelled))
-            put(undo, Scoring, "masked", _asking(Scoring.masked, cancelled))
+            plain = self._model.scoring
+            put(undo, self._model, "scoring", partial(_AskingScoring.like, plain, cancelled))
             yield
+
+
+@dataclass(frozen=True)
+class _AskingScoring(Scoring):
+    """Asks before and after the scores are masked."""
+
+    cancelled: Cancelled = never
+
+    @classmethod
+    def like(
+        cls,
+        plain: Callable[[int, Conditions], Scoring],
+        cancelled: Cancelled,
+        layer: int,
+        conditions: Conditions,
+    ) -> Self:
+        """What a model says of a layer, with the question."""
+        return cls(**vars(plain(layer, conditions)), cancelled=cancelled)
+
+    def masked(self, scores: Tensor, start: int) -> Tensor:
+        """As ever."""
+        give_up_if(self.cancelled)
+        masked = super().masked(scores, start)
+        give_up_if(self.cancelled)
+        return masked
 
 
 def _sliced(module: nn.Module, product: _Work, n_weights: int, cancelled: Cancelled) -> _Work:
@@ -101,15 +131,3 @@ def _rows_after_another(product: _Work, n_rows: int, cancelled: Cancelled, x: Te
         give_up_if(cancelled)
         parts.append(product(rows))
     return torch.cat(parts, dim=-2)
-
-
-def _asking(work: Callable[..., Tensor], cancelled: Cancelled) -> Callable[..., Tensor]:
-    """The same, and before and after it a question."""
-
-    def asking(*operands: object) -> Tensor:
-        give_up_if(cancelled)
-        result = work(*operands)
-        give_up_if(cancelled)
-        return result
-
-    return asking

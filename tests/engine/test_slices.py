@@ -9,7 +9,6 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from engine import attention
-from engine.attention import Scoring
 from engine.conditions import Conditions
 from engine.cost import slices
 from engine.cost.part_clock import PartClock
@@ -104,12 +103,11 @@ def test_what_is_small_is_left_as_it_is(tiny: Tiny) -> None:
 @pytest.mark.parametrize("at", [0, 1, 5, 40, 90])
 def test_it_is_given_up_wherever_it_asks_and_nothing_is_left_behind(tiny: Tiny, at: int) -> None:
     model = tiny("rotary", max_seq_len=100, mlp="gated").model
-    masked, before = Scoring.masked, [set(vars(module)) for module in model.modules()]
+    before = [set(vars(module)) for module in model.modules()]
     answers = iter([False] * at + [True])
     with pytest.raises(CancelledError), Slices(model).of_pass(100, lambda: next(answers)):
         logits(model)
     assert [set(vars(module)) for module in model.modules()] == before
-    assert Scoring.masked is masked
     assert isinstance(model.embedding, nn.Module)
     assert list(answers) == []
 
