@@ -103,18 +103,16 @@ class Scoring:
             return torch.arange(self.first_key, end, device=scores.device)
         return _by_head(self.places.at, scores)
 
-    def seen_from(self, query: int) -> int:
-        """The first key that a query sees through the layer's own window; later ones see no more.
+    def blocks(self, start: int, n_new: int) -> Iterator[tuple[slice, slice, Self]]:
+        """Split T new queries: for each block its rows, the keys it may see, and their scoring.
 
-        0 where keys do not stand side by side.
+        Through the layer's own window a query sees no key before those that the block's first one
+        sees; where keys do not stand side by side, none is left out.
         """
-        if not self.window or self.places is not None or not self.conditions.append_only:
-            return 0
-        return max(0, query - self.window + 1)
-
-    def from_key(self, first_key: int) -> Self:
-        """The same for keys that begin at that position."""
-        return replace(self, first_key=first_key) if first_key else self
+        is_sliding = self.window and self.places is None and self.conditions.append_only
+        for rows, n_keys in query_blocks(start, n_new, self.conditions):
+            first = max(0, start + rows.start - self.window + 1) if is_sliding else 0
+            yield rows, slice(first, n_keys), replace(self, first_key=first) if first else self
 
     def of_head(self, head: int) -> Self:
         """The scoring of one head alone."""
@@ -221,11 +219,10 @@ class Attention(nn.Module):
             places = kv_cache.places(self.layer)
             scoring = scoring if places is None else replace(scoring, places=places)
         mixes = []
-        for rows, n_keys in query_blocks(start, q.shape[-2], scoring.conditions):
-            first = scoring.seen_from(start + rows.start)
-            seen = slice(first - n_gone, n_keys - n_gone)
+        for rows, keys, scored in scoring.blocks(start, q.shape[-2]):
+            seen = slice(keys.start - n_gone, keys.stop - n_gone)
             operands = q[..., rows, :], k[..., seen, :], v[..., seen, :], start + rows.start
-            weights, mix = attend(*operands, scoring.from_key(first))
+            weights, mix = attend(*operands, scored)
             if record is not None:
                 record.keep_weights(self.layer, rows, weights)
             mixes.append(mix)

@@ -11,7 +11,7 @@ from torch import Tensor
 from engine.answers.code_lines import Called, EngineCode, Fused, Line, Operand
 from engine.answers.fused import fused_mix, only_fused
 from engine.answers.source import source_of
-from engine.attention import Attention, Scoring, attend, matmul_heads, query_blocks
+from engine.attention import Attention, Scoring, attend, matmul_heads
 from engine.cancelling import Cancelled, give_up_if, never
 from engine.conditions import Conditions
 from engine.model import Transformer
@@ -52,17 +52,16 @@ def read_code(
     """
     scoring = model.scoring(layer, conditions)
     trace, row = session.place(position)
-    blocks = query_blocks(trace.start, trace.n_tokens, conditions)
-    rows, n_keys = next(block for block in blocks if row < block[0].stop)
+    blocks = scoring.blocks(trace.start, trace.n_tokens)
+    rows, keys, scored = next(block for block in blocks if row < block[0].stop)
     start = trace.start + rows.start
     k, v = (torch.tensor(each(layer)) for each in (session.k, session.v))  # [G, S, D]
-    first = scoring.seen_from(start)
     operands = {
         "q": torch.tensor(trace.q[layer][:, rows]),
-        "k": k[:, first:n_keys],
-        "v": v[:, first:n_keys],
+        "k": k[:, keys],
+        "v": v[:, keys],
         "start": start,
-        "scoring": scoring.from_key(first),
+        "scoring": scored,
     }
     obstacle, fused = "", None
     if scoring.cap:
@@ -100,11 +99,9 @@ def _compare(
 ) -> Fused:
     """All mixes [H, S, D] of a layer in both ways, block by block."""
     worst: tuple[np.float32, tuple[int, int, int], np.float32, np.float32] | None = None
-    for rows, n_keys in query_blocks(0, q.shape[-2], scoring.conditions):
+    for rows, keys, scored in scoring.blocks(0, q.shape[-2]):
         give_up_if(cancelled)
-        first = scoring.seen_from(rows.start)
-        seen = slice(first, n_keys)
-        operands = (q[:, rows], k[:, seen], v[:, seen], rows.start, scoring.from_key(first))
+        operands = (q[:, rows], k[:, keys], v[:, keys], rows.start, scored)
         _weights, mix = attend(*operands)
         fused = fused_mix(*operands)
         apart = (mix - fused).abs()
