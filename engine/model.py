@@ -32,7 +32,6 @@ class Block(nn.Module):
 
     def __init__(self, config: ModelConfig, layer: int) -> None:
         super().__init__()
-        self.layer = layer
         self.placement = config.norm_placement
         self.parallel = config.parallel_residual
         before, after = self.placement != "output", self.placement in ("output", "both")
@@ -58,7 +57,7 @@ class Block(nn.Module):
         read = x if self.parallel else between
         mlp = self.mlp(read if self.placement == "post" else self.mlp_norm(read))
         if record is not None:
-            record.keep_mlp(self.layer, mlp)
+            record.keep_mlp(self.attention.layer, mlp)
         return self.add_mlp(between, mlp)
 
     def add_attention(self, x: Tensor, attended: Tensor) -> Tensor:

@@ -5,6 +5,7 @@ a pass. What the prefix keeps is shared with the story before, never copied.
 """
 
 from bisect import bisect_right
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import takewhile
@@ -91,22 +92,21 @@ class Session:
 
     def mlp(self, rows: slice) -> Floats:
         """What each layer's MLP put out at the positions of `rows` [L, T, C], before any norm."""
-        parts = [
-            trace.mlp[:, max(0, rows.start - trace.start) : rows.stop - trace.start]
-            for trace in self.traces
-            if trace.start < rows.stop and rows.start < trace.end
-        ]
+        parts = [trace.mlp[:, own] for trace, own in self._parts(rows.start, rows.stop)]
         return self._stitch(parts, 1, _NO_ROWS)
 
     def keys_and_values(self, layer: int, start: int, end: int) -> tuple[Floats, Floats]:
         """One layer's keys and values [G, rows, D] at the positions from `start` up to `end`."""
-        k, v = [], []
-        for trace in self.traces:
-            if trace.start < end and trace.end > start:
-                rows = slice(max(0, start - trace.start), end - trace.start)
-                k.append(trace.k[layer][:, rows])
-                v.append(trace.v[layer][:, rows])
+        parts = list(self._parts(start, end))
+        k = [trace.k[layer][:, own] for trace, own in parts]
+        v = [trace.v[layer][:, own] for trace, own in parts]
         return self._stitch(k, 1, _NO_ROWS), self._stitch(v, 1, _NO_ROWS)
+
+    def _parts(self, start: int, end: int) -> Iterator[tuple[Trace, slice]]:
+        """The passes that computed some positions, and which of their own rows those are."""
+        for trace in self.traces:
+            if trace.start < end and start < trace.end:
+                yield trace, slice(max(0, start - trace.start), end - trace.start)
 
     def hidden(self, position: int) -> Floats:
         """The final hidden state at one position [C].

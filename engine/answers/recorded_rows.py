@@ -67,9 +67,19 @@ class RecordedRows:
                 mix[head] = mix_instead(self.session, layer, head, rows, scoring)
             yield mix
 
-    def mlp(self, rows: slice) -> Tensor:
-        """What each layer's MLP put out [L, T, C], before any norm of it."""
-        return torch.tensor(self.session.mlp(rows), device=self.model.device)
+    def layers(
+        self, rows: slice, cancelled: Cancelled = never
+    ) -> Iterator[tuple[Block, Tensor, Tensor]]:
+        """Each layer, its mixes [H, T, D], and what its MLP put out [T, C], before any norm of it.
+
+        Raises:
+            CancelledError: `cancelled` said so between two layers.
+        """
+        mlps = torch.tensor(self.session.mlp(rows), device=self.model.device)  # [L, T, C]
+        for block, mix, mlp in zip(self.model.blocks, self.mixes(rows), mlps, strict=True):
+            give_up_if(cancelled)
+            assert isinstance(block, Block)  # noqa: S101 - which a ModuleList does not know
+            yield block, mix, mlp
 
     def residuals(self, rows: slice, cancelled: Cancelled = never) -> Iterator[Tensor]:
         """The residual [T, C] at each depth, from the embedding to the last layer.
@@ -79,10 +89,7 @@ class RecordedRows:
         """
         x = self.embedded(rows)
         yield x
-        each = zip(self.model.blocks, self.mixes(rows), self.mlp(rows), strict=True)
-        for block, mix, mlp in each:
-            give_up_if(cancelled)
-            assert isinstance(block, Block)  # noqa: S101 - which a ModuleList does not know
+        for block, mix, mlp in self.layers(rows, cancelled):
             attended = block.attention.output(mix.transpose(0, 1).flatten(1))
             x = block.add_mlp(block.add_attention(x, attended), mlp)
             yield x

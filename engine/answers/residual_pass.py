@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from engine.answers.recorded_rows import RecordedRows
 from engine.answers.residual import Added, FinalNorm, Stream
-from engine.cancelling import Cancelled, give_up_if, never
+from engine.cancelling import Cancelled, never
 from engine.conditions import Conditions
 from engine.model import Block, Transformer
 from engine.recorder import frozen
@@ -74,9 +74,7 @@ def read_stream(
     token = model.embedding(token_ids)[0] * model.config.embedding_scale
     layers: list[_Layer] = []
     x = first
-    for block, mix, mlp in zip(model.blocks, rows.mixes(at), rows.mlp(at), strict=True):
-        give_up_if(cancelled)
-        assert isinstance(block, Block)  # noqa: S101 - which a ModuleList does not know
+    for block, mix, mlp in rows.layers(at, cancelled):
         layers.append(_read_layer(block, x, mix[:, 0], mlp[0]))
         x = layers[-1].residual
     return _stream(model, session, position, (token, first - token), first, layers)
