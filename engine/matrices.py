@@ -8,9 +8,9 @@ those that the product is really made with, so that whoever shows arithmetic sho
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from statistics import median
 from time import perf_counter
 from typing import cast
@@ -312,17 +312,16 @@ def prepare(
 ) -> None:
     """Bring a model into a format and onto a device, one module after another.
 
-    With `read`, each weight is first read by its name and shape. Two threads bring matrices into
-    their format, so no more than two are ever held in float32 beside the smaller ones: while a
-    large one is at hand elsewhere, as many numbers as it has may be gone through here. The model's
-    own weights may be without memory.
+    With `read`, each weight is first read by its name and shape; the model's own may be without
+    memory. Two threads bring matrices into their format (`_Pair`), so no more than two are ever
+    held in float32 beside the smaller ones.
 
     Raises:
         CancelledError: `cancelled` said so between two modules.
     """
     device = torch.device(held.device)
     with ThreadPoolExecutor(1) as elsewhere:
-        latest, n_latest, n_here = None, 0, 0  # what goes on elsewhere; numbers there, and here
+        pair = _Pair(elsewhere)
         for name in [name for name, _module in model.named_modules()]:  # none is kept alive by it
             give_up_if(cancelled)
             module = model.get_submodule(name)
@@ -333,20 +332,41 @@ def prepare(
                     setattr(module, part, new)
             if becomes_smaller(module, model, held.number_format):
                 n_numbers = module.get_parameter("weight").numel()
-                if latest is not None and not latest.done() and n_here <= n_latest:
-                    n_here += n_numbers
-                    _replace(model, name, held)
-                    continue
-                if latest is not None:
-                    latest.result()
-                latest = elsewhere.submit(_replace, model, name, held)
-                n_latest, n_here = n_numbers, 0
+                pair.do(partial(_replace, model, name, held), n_numbers)
             elif name and not list(module.children()):
                 module.to(device)
-        if latest is not None:
-            latest.result()
+        pair.finish()
     model.to(device)
     model.held = replace(held, n_bytes=bytes_of(model))
+
+
+class _Pair:
+    """This thread and another that share work on matrices; what each does is done in any order.
+
+    While the other has a large one at hand, as many numbers as that has may be gone through here;
+    then it is waited for.
+    """
+
+    def __init__(self, elsewhere: Executor) -> None:
+        self._elsewhere = elsewhere
+        self._latest: Future[None] | None = None  # what was given to the other
+        self._n_latest = self._n_here = 0  # its numbers, and those gone through here since
+
+    def do(self, work: Callable[[], None], n_numbers: int) -> None:
+        """Do work on a matrix of so many numbers on whichever thread is free."""
+        is_busy = self._latest is not None and not self._latest.done()
+        if is_busy and self._n_here <= self._n_latest:
+            self._n_here += n_numbers
+            work()
+            return
+        self.finish()
+        self._latest = self._elsewhere.submit(work)
+        self._n_latest, self._n_here = n_numbers, 0
+
+    def finish(self) -> None:
+        """Wait for the other; whatever its work raised is raised here."""
+        if self._latest is not None:
+            self._latest.result()
 
 
 def becomes_smaller(module: nn.Module, model: Transformer, number_format: FormatName) -> bool:
