@@ -1,9 +1,9 @@
 """What is known about one pass: a frozen record of the rows that it computed.
 
 A record keeps q, k, v, what each MLP put out and the final hidden state of its new tokens, which is
-the whole story: any pattern, any residual and any logit can be computed from them again, all but
-the first without the better part of the weights. The L · H · T · S weights themselves
-are not kept; what a panel needs of all heads at once is condensed while they pass by:
+the whole story: any pattern can be computed from them again, and with a few of the model's matrices
+any residual and any logit. The L · H · T · S weights of attention themselves are not kept; what a
+panel needs of all heads at once is condensed while they pass by:
 
 - `peaks`: each row's largest weight per bin of keys, as round(255 · √weight). Bins are powers of
   two and maxima can be merged, so thumbnails only ever gain rows and stay exact.

@@ -168,8 +168,7 @@ class Controller(QObject):
     def _(self, wish: wishes.EditText) -> None:
         self._stop_playing()
         self._store.update(text=wish.text)
-        part = self._part.emit
-        self._ask("edit", lambda scope, void: scope.edit(wish.text, void, part), _EDIT)
+        self._ask("edit", lambda scope, void: scope.edit(wish.text, void, self._part.emit), _EDIT)
 
     @fulfil.register
     def _(self, wish: wishes.SelectHead) -> None:
@@ -531,7 +530,7 @@ class Controller(QObject):
     def _show_part(self, reading: Reading) -> None:
         """So much of the text that is awaited has been read."""
         state = self._store.state
-        is_awaited = self._awaits_more_than(_CHECK) and not self._is_opening
+        is_awaited = self.is_busy and not self._is_opening
         is_it = reading.document.text == state.text and reading.conditions == state.conditions
         if is_awaited and is_it:
             n_all = len(reading.document) - reading.n_fallen
