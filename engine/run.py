@@ -247,15 +247,18 @@ class Run:
             self._past = (n_tokens, session)
         return self._past[1]
 
-    @torch.inference_mode()
     def logits(self, session: Session, position: int) -> Floats:
         """The scores of every token for what follows `position` [V]."""
         place = session.place(position)
         if place not in self._logits:
-            hidden = torch.tensor(session.hidden(position))
             self._logits.clear()
-            self._logits[place] = np.asarray(frozen(self.model.logits(hidden[None])[0]))
+            self._logits[place] = self._new_logits(session, position)
         return self._logits[place]
+
+    @torch.inference_mode()
+    def _new_logits(self, session: Session, position: int) -> Floats:
+        hidden = torch.tensor(session.hidden(position))
+        return np.asarray(frozen(self.model.logits(hidden[None])[0]))
 
     def thumbnails(self, session: Session) -> Thumbnails:
         """All heads of a session of this run, small."""
@@ -329,7 +332,7 @@ class Run:
         token_ids = torch.from_numpy(session.token_ids.copy())
         again = Session().append(self._pass(token_ids, 0, None, cancelled))
         last = len(session) - 1
-        logits = self.logits(session, last) - self.logits(again, last)
+        logits = self.logits(session, last) - self._new_logits(again, last)
         weights = self.last_rows(session) - self.last_rows(again)
         return CacheCheck(
             n_tokens=len(session),
@@ -366,7 +369,9 @@ class Run:
         is_about = n_common == n_tokens
         if before is not None and is_about and (before.knows(n_tokens) or len(before) == n_tokens):
             return before
-        self._lens = LensReader(self.model, session, self.conditions, next_id)
+        answer = int(self.logits(session, n_tokens - 1).argmax()) if next_id is None else next_id
+        follows = next_id is not None
+        self._lens = LensReader(self.model, session, self.conditions, answer, follows=follows)
         if before is not None:
             self._lens.take(before, n_common)
         return self._lens

@@ -90,6 +90,11 @@ class Session:
         """One layer's values [G, S, D]."""
         return self._stitch([trace.v[layer] for trace in self.traces], 1, _NO_ROWS)
 
+    def queries(self, rows: slice) -> Floats:
+        """All layers' queries at the positions of `rows` [L, H, T, D]."""
+        parts = [trace.q[:, :, own] for trace, own in self._parts(rows.start, rows.stop)]
+        return self._stitch(parts, 2, _NO_ROWS)
+
     def mlp(self, rows: slice) -> Floats:
         """What each layer's MLP put out at the positions of `rows` [L, T, C], before any norm."""
         parts = [trace.mlp[:, own] for trace, own in self._parts(rows.start, rows.stop)]

@@ -25,29 +25,26 @@ Enough = Callable[[], bool]
 
 
 class LensReader:
-    """Owns the answers about a session that a model has read; `read` fills them in.
+    """Owns the answers about a session that a model has read; `read` fills them in."""
 
-    `next_id` is the token that follows the session's last one, if any does.
-    """
-
-    @torch.inference_mode()
     def __init__(
-        self, model: Transformer, session: Session, conditions: Conditions, next_id: int | None
+        self,
+        model: Transformer,
+        session: Session,
+        conditions: Conditions,
+        last_target: int,
+        *,
+        follows: bool,
     ) -> None:
+        """Of the last position `last_target` is followed: what stands next, if it `follows`."""
         self._model, self._session, self._conditions = model, session, conditions
         n_tokens, n_depths = len(session), model.config.n_layer + 1
-        follows = np.ones(n_tokens, np.bool_)
-        target = np.append(session.token_ids[1:], -1 if next_id is None else next_id)
-        if next_id is None:
-            follows[-1] = False
-            hidden = torch.tensor(session.hidden(n_tokens - 1))
-            target[-1] = int(top(model.logits(hidden[None])))
         self._arrays: dict[str, NDArray[Any]] = {
             "known": np.zeros(n_tokens, np.bool_),
             "top": np.zeros((n_depths, n_tokens), np.int64),
             "top_probability": np.full((n_depths, n_tokens), np.nan, np.float32),
-            "target": target,
-            "follows": follows,
+            "target": np.append(session.token_ids[1:], last_target),
+            "follows": np.append(np.ones(n_tokens - 1, np.bool_), follows),
             "target_probability": np.full((n_depths, n_tokens), np.nan, np.float32),
             "target_rank": np.zeros((n_depths, n_tokens), np.int64),
             "differences": np.zeros(n_tokens, np.float32),

@@ -36,10 +36,6 @@ class RecordedRows:
     # All layers in one go: a text that was typed has a trace a token.
 
     @cached_property
-    def _q(self) -> Floats:  # [L, H, S, D]
-        return _joined([trace.q for trace in self.session.traces])
-
-    @cached_property
     def _k(self) -> Floats:  # [L, G, S, D]
         return _joined([trace.k for trace in self.session.traces])
 
@@ -56,8 +52,8 @@ class RecordedRows:
         """Each layer's mixes [H, T, D], as they went to W_O."""
         n_keys = rows.stop if self.conditions.append_only else len(self)
         device = self.model.device
-        for layer in range(self.model.config.n_layer):
-            q = torch.tensor(self._q[layer][:, rows], device=device)
+        queries = torch.tensor(self.session.queries(rows), device=device)  # [L, H, T, D]
+        for layer, q in enumerate(queries):
             k, v = (
                 torch.tensor(all_[layer][:, :n_keys], device=device) for all_ in (self._k, self._v)
             )

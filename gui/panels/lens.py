@@ -27,6 +27,12 @@ POST_NORM = (
     "This model norms after each part and has no final norm, so each row goes to the output "
     "matrix as it is."
 )
+_CHECK_WORDS = ("residuals end in the model's output", "they end in the output", "= output")
+_CHECK_REASON = (
+    "The last row is the model's output itself. The residuals are worked out once more for the "
+    "other rows; the figure is how far any logit at their end is from the shown pass at most; at "
+    f"most {Lens.TOLERANCE:g} is right."
+)
 _WIDTHS = {
     "Tokens": "Columns wide enough to read the top tokens; scroll for the others.",
     "All": "All positions at once, as shades.",
@@ -63,7 +69,7 @@ class LensPanel(AskingPanel):
         missing = absence(view, "what each layer would answer")
         lens = None if opened is None or missing else opened.lens
         if opened is None or lens is None:
-            self._show_nothing(missing or WAITING)
+            self._show_nothing(missing or WAITING, is_coming=not missing)
             return
         if self._table is None or self._table.lens is not lens:
             self._show_lens(opened.reading, lens)
@@ -96,14 +102,20 @@ class LensPanel(AskingPanel):
 
     # Drawing
 
-    def _show_nothing(self, sentence: str) -> None:
+    def _show_nothing(self, sentence: str, *, is_coming: bool) -> None:
+        """Say why there is no lens; if one `is_coming`, keep its place, which takes a while."""
         self._table = None
-        for widget in (self.heading, self.told, self.note, self.check):
-            widget.hide()
-        for button in self.widths.buttons():
-            button.hide()
+        self.note.hide()
+        for label in (self.heading, self.told):
+            label.set_wordings("")
+        self.check.show_check("waiting", _CHECK_WORDS, "not read yet", _CHECK_REASON)
+        self._show_parts(visible=is_coming)
         self.grid.set_empty(sentence)
         self.setAccessibleDescription(f"{self.help} {sentence}")
+
+    def _show_parts(self, *, visible: bool) -> None:
+        for widget in (self.heading, self.told, self.check, *self.widths.buttons()):
+            widget.setVisible(visible)
 
     def _show_lens(self, reading: Reading, lens: Lens) -> None:
         tokens = reading.document.tokens[reading.n_fallen : reading.cursor]
@@ -113,14 +125,11 @@ class LensPanel(AskingPanel):
         so_far = "" if lens.is_whole else f" · {lens.n_known} of {len(lens)} positions read"
         self.check.show_check(
             verdict_of(lens.difference <= Lens.TOLERANCE),
-            ("residuals end in the model's output", "they end in the output", "= output"),
+            _CHECK_WORDS,
             (f"± {lens.difference:.1g}" if lens.difference else "± 0") + so_far,
-            "The last row is the model's output itself. The residuals are worked out once more "
-            "for the other rows; the figure is how far any logit at their end is from the shown "
-            f"pass at most; at most {Lens.TOLERANCE:g} is right.",
+            _CHECK_REASON,
         )
-        for widget in (self.heading, self.told, self.check, *self.widths.buttons()):
-            widget.show()
+        self._show_parts(visible=True)
         self.grid.set_table(self._table)
 
     def _show_position(self, position: int) -> None:

@@ -156,7 +156,7 @@ def test_a_pass_that_is_not_the_shown_one_is_found_out(tiny: Callable[..., Run])
     hidden = trace.hidden.copy()
     hidden[4] += 0.5
     changed = Session((replace(trace, hidden=hidden),))
-    reader = LensReader(run.model, changed, Conditions(), None)
+    reader = LensReader(run.model, changed, Conditions(), 0, follows=False)
     reader.read(0)
     lens = reader.lens(len(TOKENS))
     assert lens.difference > Lens.TOLERANCE
