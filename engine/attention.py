@@ -73,28 +73,38 @@ class Scoring:
         """Scores [..., H, T, S] as softmax takes them: capped, lowered by ALiBi, −∞ if hidden.
 
         The query of row t stands at position start + t, the key of column s at first_key + s, or
-        where `places` puts it. With ALiBi each score falls by slope · distance.
+        where `places` puts it. With ALiBi each score falls by slope · distance. What is given may
+        be written to.
         """
         if self.cap:
             scores = torch.tanh(scores / self.cap) * self.cap
-        if self.adds_nothing(start, *scores.shape[-2:]):
+        n_queries, n_keys = scores.shape[-2:]
+        n_open = self.n_open(start, n_keys)
+        if n_open == n_keys:
             return scores
-        query = torch.arange(start, start + scores.shape[-2], device=scores.device)[:, None]
-        key = self.keys(scores)
+        query = torch.arange(start, start + n_queries, device=scores.device)[:, None]
+        key = self.keys(scores)[..., n_open:]
         seen = self.visible(query, key)
         if self.places is not None and self.places.gone_at is not None:
             seen = seen & (query < _by_head(self.places.gone_at, scores))
         added = scores.new_zeros(())
         if self.slopes is not None:
             added = -self.slopes[:, None, None].to(scores) * (query - key).abs()
-        return scores + torch.where(seen, added, -torch.inf)  # far faster than filling scores
+        added = torch.where(seen, added, -torch.inf)  # far faster than filling scores
+        if not n_open:
+            return scores + added
+        scores[..., n_open:] += added
+        return scores
 
-    def adds_nothing(self, start: int, n_queries: int, n_keys: int) -> bool:
-        """Whether nothing can be hidden and nothing falls: then it need not be worked out."""
+    def n_open(self, start: int, n_keys: int) -> int:
+        """How many of the first keys no query from `start` on can fail to see, or see lowered.
+
+        For those nothing need be worked out; they are most of a long text's.
+        """
         if self.slopes is not None or self.places is not None or self.window:
-            return False
-        is_last = n_queries == 1 and n_keys <= start + 1
-        return self.conditions.mask == "none" or (self.conditions.mask == "causal" and is_last)
+            return 0
+        open_keys = {"none": n_keys, "causal": min(start + 1, n_keys), "window": 0}
+        return open_keys[self.conditions.mask]
 
     def keys(self, scores: Tensor) -> Tensor:
         """The positions of the keys of scores [..., H, T, S]: [S], or [H, 1, S] by `places`."""
