@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from engine.model import Transformer
     from engine.run import Run
+    from engine.scope import Scope
 
 
 def _leftover_widgets(known: set[int]) -> "list[QWidget]":
@@ -112,5 +113,42 @@ def tiny() -> "Callable[..., Run]":
         model = Transformer(ModelConfig(positions=positions, **wanted))
         _randomise(model, seed)
         return Run(model)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def lettered(tiny: "Callable[..., Run]") -> "Callable[..., Scope]":
+    """Opens small random models whose tokens are letters on a text.
+
+    `lettered("to be", "alibi", n_layer=3)` is a scope. With `named` it knows what its tokens are
+    called; a `narrower` below 1 brings all weights nearer to 0, and so what they give nearer to
+    even.
+    """
+    import torch  # noqa: PLC0415 - as above
+
+    from engine.loading import Loaded  # noqa: PLC0415
+    from engine.reading import ModelInfo  # noqa: PLC0415
+    from engine.scope import Scope  # noqa: PLC0415
+    from engine.tokenizers import Characters  # noqa: PLC0415
+
+    def make(
+        text: str,
+        positions: str = "rotary",
+        *,
+        letters: str = "abcdefghijklmnopqrstuvwxyz ",
+        named: bool = False,
+        narrower: float = 1.0,
+        **sizes: Any,
+    ) -> Scope:
+        tokenizer = Characters(letters)
+        model = tiny(positions, **{"vocab_size": tokenizer.vocab_size, **sizes}).model
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter.mul_(narrower)
+        names = tuple(map(tokenizer.token_bytes, range(tokenizer.vocab_size))) if named else ()
+        scope = Scope(Loaded(model, tokenizer, ModelInfo("tiny", "", model.config, 1, 0.0, names)))
+        scope.edit(text)
+        return scope
 
     return make

@@ -17,13 +17,11 @@ from engine.answers.lens_pass import LensReader
 from engine.answers.recorded_rows import RecordedRows
 from engine.conditions import Conditions
 from engine.errors import CancelledError
-from engine.loading import Loaded
 from engine.model import Transformer
-from engine.reading import Look, ModelInfo
+from engine.reading import Look
 from engine.run import Run
 from engine.scope import Scope
 from engine.session import Session
-from engine.tokenizers import Characters
 
 TOKENS = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8]
 POSITIONS = ("none", "learned", "sinusoidal", "rotary", "alibi")
@@ -380,14 +378,9 @@ def test_a_lens_that_was_read_in_part_grows_with_its_text(
 
 
 @pytest.fixture
-def scope(tiny: Callable[..., Run]) -> Scope:
+def scope(lettered: Callable[..., Scope]) -> Scope:
     """A model of letters on "abcabc" with room for eight."""
-    tokenizer = Characters("abcdefgh")
-    model = tiny("rotary", vocab_size=tokenizer.vocab_size, max_seq_len=8).model
-    info = ModelInfo("tiny", "", model.config, 1, 0.0)
-    scope = Scope(Loaded(model, tokenizer, info))
-    scope.edit("abcabc")
-    return scope
+    return lettered("abcabc", letters="abcdefgh", max_seq_len=8)
 
 
 def test_stepping_back_leaves_what_follows_known(scope: Scope) -> None:

@@ -16,13 +16,11 @@ from engine.answers.residual import Added, Attribution, Stream, attribute, next_
 from engine.answers.residual_pass import read_stream
 from engine.conditions import Conditions
 from engine.errors import CancelledError
-from engine.loading import Loaded
 from engine.model import Transformer
-from engine.reading import Look, ModelInfo
+from engine.reading import Look
 from engine.run import Run
 from engine.scope import Scope
 from engine.session import Session
-from engine.tokenizers import Characters
 from tests.engine.conftest import Reference, instead
 
 TOKENS = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8]
@@ -447,14 +445,9 @@ def test_a_row_of_the_output_matrix_is_all_that_is_needed(tiny: Callable[..., Ru
 
 
 @pytest.fixture
-def scope(tiny: Callable[..., Run]) -> Scope:
+def scope(lettered: Callable[..., Scope]) -> Scope:
     """A model of letters on "abcabc" with room for eight."""
-    tokenizer = Characters("abcdefgh")
-    model = tiny("rotary", vocab_size=tokenizer.vocab_size, max_seq_len=8).model
-    info = ModelInfo("tiny", "", model.config, 1, 0.0)
-    scope = Scope(Loaded(model, tokenizer, info))
-    scope.edit("abcabc")
-    return scope
+    return lettered("abcabc", letters="abcdefgh", max_seq_len=8)
 
 
 def test_the_readings_position_and_one_token_are_answered(scope: Scope) -> None:

@@ -3,11 +3,15 @@
 import gc
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
+
+if TYPE_CHECKING:
+    from gui.panels.base import Panel
+    from gui.wishes import Wish
 
 LETTERS = "\n !,.?abcdefghijklmnopqrstuvwxyzT"
 LIMIT = 64
@@ -54,6 +58,16 @@ def make_model(
 def small_model(make_model: Callable[..., Path]) -> Path:
     """A model of 2 layers × 4 heads that sees 64 characters."""
     return make_model("small")
+
+
+@pytest.fixture
+def wishes(panel: "Panel") -> "list[Wish]":
+    """What a test's panel wishes for, in order; whether its answer is looked at apart."""
+    from gui.wishes import Want  # noqa: PLC0415 - not before a test wants it
+
+    wished: list[Wish] = []
+    panel.wished.connect(lambda wish: None if isinstance(wish, Want) else wished.append(wish))
+    return wished
 
 
 @pytest.fixture

@@ -31,14 +31,6 @@ def panel(window: QWidget) -> CachePanel:
     return widget
 
 
-@pytest.fixture
-def wishes(panel: CachePanel) -> list[Wish]:
-    """What the panel wished for, in order."""
-    wished: list[Wish] = []
-    panel.wished.connect(wished.append)
-    return wished
-
-
 def charts(panel: CachePanel) -> list[CurveChart]:
     """From left to right."""
     return [panel.bytes_chart, panel.rows_chart, panel.time_chart]

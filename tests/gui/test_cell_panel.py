@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,8 @@ from pytestqt.qtbot import QtBot
 import engine.scope
 from engine.answers.cell import CellArithmetic
 from engine.conditions import Conditions
-from engine.loading import Loaded
-from engine.reading import Look, ModelInfo, Reading
+from engine.reading import Look, Reading
 from engine.scope import Scope
-from engine.tokenizers import Characters
 from gui import graphs
 from gui.panels.cell import WAITING, CellPanel
 from gui.state import Display, OpenedCell, Selection
@@ -38,17 +37,9 @@ TEXT = "to be or not to be"
 
 
 @pytest.fixture
-def make_scope(tiny: Callable[..., Any]) -> Callable[..., Scope]:
+def make_scope(lettered: Callable[..., Scope]) -> Callable[..., Scope]:
     """`make_scope("alibi")` has a small random model open on TEXT."""
-
-    def make(positions: str = "rotary", text: str = TEXT, **sizes: Any) -> Scope:
-        tokenizer = Characters("abcdefghijklmnopqrstuvwxyz ")
-        model = tiny(positions, vocab_size=tokenizer.vocab_size, **sizes).model
-        scope = Scope(Loaded(model, tokenizer, ModelInfo("tiny", "", model.config, 1, 0.0)))
-        scope.edit(text)
-        return scope
-
-    return make
+    return partial(lettered, TEXT)
 
 
 @pytest.fixture

@@ -18,10 +18,8 @@ import engine.scope
 from engine.answers.code_lines import EngineCode
 from engine.conditions import Conditions
 from engine.errors import EngineError
-from engine.loading import Loaded
-from engine.reading import Look, ModelInfo, Reading
+from engine.reading import Look, Reading
 from engine.scope import Scope
-from engine.tokenizers import Characters
 from gui.panels.code import WAITING, CodePanel
 from gui.state import Display, OpenedCode
 from gui.theme import THEMES
@@ -39,15 +37,11 @@ LINES = Path(str(engine.attention.__file__)).read_text(encoding="utf-8").splitli
 
 
 @pytest.fixture
-def make_scope(tiny: Callable[..., Any]) -> Callable[..., Scope]:
+def make_scope(lettered: Callable[..., Scope]) -> Callable[..., Scope]:
     """`make_scope(score_cap=2.0)` has a small random model open on TEXT."""
 
     def make(text: str = TEXT, **sizes: Any) -> Scope:
-        tokenizer = Characters(LETTERS)
-        model = tiny("rotary", **{"vocab_size": tokenizer.vocab_size, **sizes}).model
-        scope = Scope(Loaded(model, tokenizer, ModelInfo("tiny", "", model.config, 1, 0.0)))
-        scope.edit(text)
-        return scope
+        return lettered(text, **sizes)
 
     return make
 

@@ -40,7 +40,7 @@ from gui.wishes import (
 )
 from resources import pairs
 from tests.gui.picture_facts import colours, middle, point_at
-from tests.gui.tiny_scope import house, tiny_scope, view_of
+from tests.gui.tiny_scope import house, named_scope, tiny_scope, view_of
 from tests.gui.whole_window import WholeWindow, wait_until
 
 LEFT = Qt.MouseButton.LeftButton
@@ -520,11 +520,7 @@ def panel(window: QWidget) -> ComparePanel:
 @pytest.fixture
 def scope() -> Scope:
     """A model of letters on 'a bad cab'."""
-    scope = tiny_scope()
-    names = tuple(map(scope._tokenizer.token_bytes, range(scope.info.config.vocab_size)))
-    scope.info = replace(scope.info, vocabulary=names)
-    scope.edit("a bad cab")
-    return scope
+    return named_scope("a bad cab")
 
 
 def show(

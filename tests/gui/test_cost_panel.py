@@ -59,14 +59,6 @@ def panel(window: QWidget) -> CostPanel:
 
 
 @pytest.fixture
-def wishes(panel: CostPanel) -> list[Wish]:
-    """What the panel wished for, in order."""
-    wished: list[Wish] = []
-    panel.wished.connect(wished.append)
-    return wished
-
-
-@pytest.fixture
 def reading() -> Reading:
     """A text of five tokens, read by a model of two layers, 4 heads of 4 on 2, width 16."""
     return tiny_scope().edit("to be")

@@ -17,10 +17,8 @@ from pytestqt.qtbot import QtBot
 import engine.scope
 from engine.answers.lens import Lens
 from engine.conditions import Conditions
-from engine.loading import Loaded
-from engine.reading import Look, ModelInfo, Reading
+from engine.reading import Look, Reading
 from engine.scope import Scope
-from engine.tokenizers import Characters
 from gui.panels.lens import POST_NORM, WAITING, LensPanel
 from gui.state import Display, OpenedLens, Selection
 from gui.theme import THEMES, Theme
@@ -38,21 +36,11 @@ OPEN, CLOSE = "'\u2068", "\u2069'"
 
 
 @pytest.fixture
-def make_scope(tiny: Callable[..., Any]) -> Callable[..., Scope]:
+def make_scope(lettered: Callable[..., Scope]) -> Callable[..., Scope]:
     """`make_scope(norm_placement="post")` has a small random model open on TEXT."""
 
     def make(text: str = TEXT, **sizes: Any) -> Scope:
-        tokenizer = Characters(LETTERS)
-        wanted = {"vocab_size": tokenizer.vocab_size, "n_layer": 3, **sizes}
-        model = tiny("rotary", **wanted).model
-        with torch.no_grad():  # nearer to even, so that shades differ
-            for parameter in model.parameters():
-                parameter.mul_(0.6)
-        names = tuple(map(tokenizer.token_bytes, range(tokenizer.vocab_size)))
-        info = ModelInfo("tiny", "", model.config, 1, 0.0, names)
-        scope = Scope(Loaded(model, tokenizer, info))
-        scope.edit(text)
-        return scope
+        return lettered(text, named=True, narrower=0.6, **{"n_layer": 3, **sizes})
 
     return make
 
@@ -517,6 +505,8 @@ def one_window(qapp: QApplication, small_model: Path) -> Iterator[WholeWindow]: 
     """A window for the tests below."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(engine.scope, "Scope", CountedScope)
+        # In one go, however busy the machine is: what is asked twice below is asked anew.
+        patch.setattr("gui.questions.asides._SLICE_SECONDS", 60.0)
         whole = WholeWindow(model=small_model, prompt=TEXT).start()
         yield whole
         whole.close()

@@ -40,14 +40,6 @@ def panel(window: QWidget) -> LossPanel:
     return widget
 
 
-@pytest.fixture
-def wishes(panel: LossPanel) -> list[Wish]:
-    """What the panel wished for, in order."""
-    wished: list[Wish] = []
-    panel.wished.connect(wished.append)
-    return wished
-
-
 def losses_of(scope: Scope, reading: Reading) -> list[tuple[float, float, int]]:
     """Nats, probability and rank from 1 of each token but the first, by a softmax made here."""
     rows = []

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import torch
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QApplication, QWidget
@@ -21,56 +20,24 @@ from gui.widgets.number_field import NumberField
 from gui.widgets.token_text import display
 from gui.wishes import SetMask, Wish
 from tests.gui.picture_facts import colours, middle
-from tests.gui.tiny_scope import tiny_scope, view_of
+from tests.gui.tiny_scope import house, named_scope, view_of
 
 LEFT = Qt.MouseButton.LeftButton
 NONE = Conditions(mask="none")
 
 
-def named_scope(text: str = "to be or") -> Scope:
-    """A small model that knows what its tokens are called, on a text."""
-    scope = tiny_scope()
-    names = tuple(map(scope._tokenizer.token_bytes, range(scope.info.config.vocab_size)))
-    scope.info = replace(scope.info, vocabulary=names)
-    with torch.no_grad():  # nearer to even, so that losses are not all alike
-        for parameter in scope._run.model.parameters():
-            parameter.mul_(0.4)
-    scope.edit(text)
-    return scope
-
-
 @pytest.fixture
 def scope() -> Scope:
     """A small model on "to be or"."""
-    return named_scope()
-
-
-@pytest.fixture
-def window(qtbot: QtBot) -> QWidget:
-    """What holds the panel, as a dock does."""
-    widget = QWidget()
-    qtbot.addWidget(widget)
-    widget.resize(800, 700)
-    widget.show()
-    return widget
+    return named_scope("to be or", narrower=0.4)
 
 
 @pytest.fixture
 def panel(window: QWidget) -> MaskPanel:
     """A shown panel as a column of a window."""
     widget = MaskPanel()
-    widget.setParent(window)
-    widget.resize(400, 600)
-    widget.show()
+    house(window, widget, 400, 600)
     return widget
-
-
-@pytest.fixture
-def wishes(panel: MaskPanel) -> list[Wish]:
-    """What the panel wished for, in order."""
-    wished: list[Wish] = []
-    panel.wished.connect(wished.append)
-    return wished
 
 
 def show(panel: MaskPanel, reading: Reading, mask: MaskChoice | None = None) -> None:
@@ -301,7 +268,7 @@ def test_a_loss_that_was_not_measured_is_not_shown(panel: MaskPanel, scope: Scop
     scope.set_conditions(NONE)
     show(panel, scope.edit("to be ox"))
     assert "→" not in panel.loss.text()
-    other = named_scope()
+    other = named_scope("to be or", narrower=0.4)
     other.info = replace(other.info, path="elsewhere")
     show(panel, other.set_conditions(NONE))
     assert "→" not in panel.loss.text()

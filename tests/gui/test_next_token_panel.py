@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import torch
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
@@ -18,7 +17,7 @@ from gui.style import apply_theme
 from gui.theme import THEMES, Theme
 from gui.widgets.number_field import NumberField
 from gui.wishes import Choose, SetSampling, Wish
-from tests.gui.tiny_scope import tiny_scope, view_of
+from tests.gui.tiny_scope import house, named_scope, view_of
 
 LEFT = Qt.MouseButton.LeftButton
 PLAIN = Sampling(temperature=1.0)
@@ -27,44 +26,17 @@ PLAIN = Sampling(temperature=1.0)
 @pytest.fixture
 def scope() -> Scope:
     """A small model that knows what its tokens are called, on "to be or"."""
-    scope = tiny_scope()
-    token_bytes = scope._tokenizer.token_bytes
-    names = tuple(map(token_bytes, range(scope.info.config.vocab_size)))
-    scope.info = replace(scope.info, vocabulary=names)
-    with torch.no_grad():  # nearer to even, so that more than one token counts
-        for parameter in scope._run.model.parameters():
-            parameter.mul_(0.4)
+    scope = named_scope("to be or", narrower=0.4)  # so that more than one token counts
     scope.set_sampling(PLAIN)
-    scope.edit("to be or")
     return scope
-
-
-@pytest.fixture
-def window(qtbot: QtBot) -> QWidget:
-    """What holds the panel, as a dock does."""
-    widget = QWidget()
-    qtbot.addWidget(widget)
-    widget.resize(800, 700)
-    widget.show()
-    return widget
 
 
 @pytest.fixture
 def panel(window: QWidget) -> NextTokenPanel:
     """A shown panel as a column of a window."""
     widget = NextTokenPanel()
-    widget.setParent(window)
-    widget.resize(400, 480)
-    widget.show()
+    house(window, widget, 400, 480)
     return widget
-
-
-@pytest.fixture
-def wishes(panel: NextTokenPanel) -> list[Wish]:
-    """What the panel wished for, in order."""
-    wished: list[Wish] = []
-    panel.wished.connect(wished.append)
-    return wished
 
 
 def show(panel: NextTokenPanel, reading: Reading, **fields: object) -> None:

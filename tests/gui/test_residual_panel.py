@@ -19,8 +19,7 @@ from pytestqt.qtbot import QtBot
 import engine.scope
 from engine.answers.residual import Stream, next_token, top_token
 from engine.conditions import Conditions
-from engine.loading import Loaded
-from engine.reading import Look, ModelInfo, Reading
+from engine.reading import Look, Reading
 from engine.scope import Scope
 from engine.tokenizers import Characters
 from gui.panels.residual import POST_NORM, WAITING, ResidualPanel
@@ -50,18 +49,11 @@ WIDE, NARROW = (1000, 700), (350, 700)
 
 
 @pytest.fixture
-def make_scope(tiny: Callable[..., Any]) -> Callable[..., Scope]:
+def make_scope(lettered: Callable[..., Scope]) -> Callable[..., Scope]:
     """`make_scope(norm_placement="post")` has a small random model open on TEXT."""
 
-    def make(text: str = TEXT, positions: str = "rotary", **sizes: Any) -> Scope:
-        tokenizer = Characters(LETTERS)
-        wanted = {"vocab_size": tokenizer.vocab_size, "n_layer": 3, **sizes}
-        model = tiny(positions, **wanted).model
-        names = tuple(map(tokenizer.token_bytes, range(tokenizer.vocab_size)))
-        info = ModelInfo("tiny", "", model.config, 1, 0.0, names)
-        scope = Scope(Loaded(model, tokenizer, info))
-        scope.edit(text)
-        return scope
+    def make(**sizes: Any) -> Scope:
+        return lettered(TEXT, named=True, **{"n_layer": 3, **sizes})
 
     return make
 

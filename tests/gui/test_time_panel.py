@@ -30,14 +30,6 @@ def panel(window: QWidget) -> TimePanel:
 
 
 @pytest.fixture
-def wishes(panel: TimePanel) -> list[Wish]:
-    """What the panel wished for, in order."""
-    wished: list[Wish] = []
-    panel.wished.connect(wished.append)
-    return wished
-
-
-@pytest.fixture
 def scope() -> Scope:
     """Five prompt tokens and three generated ones."""
     scope = tiny_scope()

@@ -36,14 +36,6 @@ def panel(window: QWidget) -> TwoWaysPanel:
 
 
 @pytest.fixture
-def wishes(panel: TwoWaysPanel) -> list[Wish]:
-    """What the panel wished for, in order."""
-    wished: list[Wish] = []
-    panel.wished.connect(wished.append)
-    return wished
-
-
-@pytest.fixture
 def scope() -> Scope:
     """A model of two layers."""
     return tiny_scope()

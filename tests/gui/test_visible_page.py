@@ -19,10 +19,9 @@ from gui.panels.windows import WindowsPanel
 from gui.state import Selection
 from gui.widgets.candidate_text import percent
 from gui.windows_state import STATES, Answer, WindowsChoice, WindowsState, asked_by
-from gui.wishes import ChooseWindows, EditText, SelectPosition, SetMask, WantWindows, Wish
+from gui.wishes import ChooseWindows, EditText, SelectPosition, SetMask, Wish
 from tests.gui.picture_facts import middle
-from tests.gui.test_windows_panel import named_scope
-from tests.gui.tiny_scope import house, view_of
+from tests.gui.tiny_scope import house, named_scope, view_of
 from tests.gui.whole_window import WholeWindow, wait_until
 
 pytestmark = pytest.mark.qt_log_ignore(
@@ -39,16 +38,6 @@ def panel(window: QWidget) -> WindowsPanel:
     widget = WindowsPanel()
     house(window, widget, 900, 390)
     return widget
-
-
-@pytest.fixture
-def wishes(panel: WindowsPanel) -> list[Wish]:
-    """What the panel wished for, in order; whether it is seen apart."""
-    wished: list[Wish] = []
-    panel.wished.connect(
-        lambda wish: None if isinstance(wish, WantWindows) else wished.append(wish)
-    )
-    return wished
 
 
 def show(panel: WindowsPanel, scope: Scope, at: int = 0, look: Look = Look()) -> Any:  # noqa: B008

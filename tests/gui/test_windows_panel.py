@@ -33,7 +33,7 @@ from gui.wishes import ChooseWindows, EditText, SelectPosition, SetMask, WantWin
 from gui.words.prepared import N_SEEN, PATTERNS, SENTENCE, WORDS
 from gui.words.window_strips import size_said
 from tests.gui.picture_facts import middle
-from tests.gui.tiny_scope import BYTES_PER_TOKEN, house, tiny_scope, view_of
+from tests.gui.tiny_scope import BYTES_PER_TOKEN, house, named_scope, view_of
 from tests.gui.whole_window import WholeWindow, wait_until
 
 pytestmark = pytest.mark.qt_log_ignore(
@@ -46,19 +46,10 @@ TEXT = "the cat saw the cat sit"
 QUERY, ANTECEDENT = 17, 10
 
 
-def named_scope(text: str = TEXT) -> Scope:
-    """A small model that knows what its tokens are called, on a text."""
-    scope = tiny_scope()
-    names = tuple(map(scope.tokenizer.token_bytes, range(scope.info.config.vocab_size)))
-    scope.info = replace(scope.info, vocabulary=names)
-    scope.edit(text)
-    return scope
-
-
 @pytest.fixture
 def scope() -> Scope:
     """A small model on TEXT."""
-    return named_scope()
+    return named_scope(TEXT)
 
 
 @pytest.fixture
@@ -67,16 +58,6 @@ def panel(window: QWidget) -> WindowsPanel:
     widget = WindowsPanel()
     house(window, widget, 900, 390)
     return widget
-
-
-@pytest.fixture
-def wishes(panel: WindowsPanel) -> list[Wish]:
-    """What the panel wished for, in order; whether it is seen apart."""
-    wished: list[Wish] = []
-    panel.wished.connect(
-        lambda wish: None if isinstance(wish, WantWindows) else wished.append(wish)
-    )
-    return wished
 
 
 def answers(scope: Scope, reading: Reading, choice: WindowsChoice) -> tuple[Answer, ...]:
@@ -142,7 +123,7 @@ def test_strips_show_the_losses_and_means_of_each_mask(panel: WindowsPanel, scop
         ),
         strict=False,
     ):
-        session = named_scope().set_conditions(mask).session
+        session = named_scope(TEXT).set_conditions(mask).session
         wanted = ["", *(f"{each:.2f}" for each in session.loss[1:])]
         assert list(strip.texts) == wanted
         assert f"mean {session.loss[1:].mean():.2f}" in strip.wordings[0]
@@ -302,7 +283,7 @@ def test_each_page_says_what_it_waits_for(panel: WindowsPanel, page: Any) -> Non
         "prepared": "The sentence is being read",
         "eviction": DECODING,
     }[page]
-    panel.show_view(view_of(named_scope().look(Look()), windows=state))
+    panel.show_view(view_of(named_scope(TEXT).look(Look()), windows=state))
     assert any(each.startswith(waiting) for each in _sentences(panel))
 
 
@@ -724,7 +705,7 @@ def test_missing_plays_are_told_where_the_n_gram_would_be(whole: WholeWindow, pl
 
 
 def test_questions_that_differ_in_anything_are_different() -> None:
-    scope = named_scope()
+    scope = named_scope(TEXT)
     reading = scope.look(Look(query=QUERY))
     choice = WindowsChoice()
     asked = asked_by(reading, choice)

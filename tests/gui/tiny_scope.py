@@ -1,5 +1,6 @@
 """Real readings of a small random model, and a place to show panels in, for their tests."""
 
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -34,6 +35,21 @@ def tiny_scope(max_seq_len: int = 32, windows: tuple[int, ...] = ()) -> Scope:
     torch.manual_seed(0)
     model = Transformer(config)
     return Scope(Loaded(model, tokenizer, ModelInfo("tiny", "", config, 1, 0.0)))
+
+
+def named_scope(text: str, narrower: float = 1.0) -> Scope:
+    """The same model on a text, knowing what its tokens are called.
+
+    Weights that are `narrower` give probabilities nearer to even.
+    """
+    scope = tiny_scope()
+    names = tuple(map(scope.tokenizer.token_bytes, range(scope.info.config.vocab_size)))
+    scope.info = replace(scope.info, vocabulary=names)
+    with torch.no_grad():
+        for parameter in scope._run.model.parameters():
+            parameter.mul_(narrower)
+    scope.edit(text)
+    return scope
 
 
 def view_of(reading: Reading | None, **fields: Any) -> View:
