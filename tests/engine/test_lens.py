@@ -22,20 +22,12 @@ from engine.reading import Look
 from engine.run import Run
 from engine.scope import Scope
 from engine.session import Session
+from tests.engine.kinds_of_conditions import CONDITIONS
 
 TOKENS = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8]
 POSITIONS = ("none", "learned", "sinusoidal", "rotary", "alibi")
 PLACES = ("pre", "post")
-CONDITIONS = (
-    Conditions(),
-    Conditions(mask="window", window=3, sinks=1),
-    Conditions(mask="none"),
-    Conditions(heads_off=frozenset({(0, 1), (1, 2)})),
-    Conditions(heads_off=frozenset({(0, 1), (1, 2)}), off_by="mean"),
-    Conditions(mask="window", window=3, heads_off=frozenset({(0, 1)}), off_by="mean"),
-    Conditions(mask="none", heads_off=frozenset({(0, 1)}), off_by="mean"),
-    Conditions(positions=False),
-)
+SOME_CONDITIONS = [CONDITIONS[kind] for kind in ("causal", "window and first", "mask off")]
 
 Floats = NDArray[np.float64]
 
@@ -100,7 +92,7 @@ def test_each_depth_is_its_residual_through_norm_and_output(
     tiny: Callable[..., Run], positions: str, place: str, norm: str
 ) -> None:
     """Under every kind of conditions, with a tied and an untied output."""
-    for tied, conditions in enumerate(CONDITIONS):
+    for tied, conditions in enumerate(CONDITIONS.values()):
         run = tiny(
             positions, norm_placement=place, norm=norm, tied_output=bool(tied % 2), seed=tied
         )
@@ -286,7 +278,9 @@ def test_with_the_mask_off_everything_is_worked_out_again(
         st.tuples(
             st.lists(st.integers(0, 3), min_size=1, max_size=8),
             st.none() | st.integers(0, 3),
-            st.sampled_from(CONDITIONS[:3]),
+            st.sampled_from(
+                [CONDITIONS[kind] for kind in ("causal", "window and first", "mask off")]
+            ),
             st.booleans(),
         ),
         min_size=1,

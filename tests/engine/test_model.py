@@ -11,6 +11,7 @@ from engine.errors import CancelledError, ContextFullError
 from engine.kv_cache import KVCache
 from engine.model import Transformer
 from engine.run import Run
+from tests.engine.kinds_of_conditions import CONDITIONS
 
 Tiny = Callable[..., Run]
 Reference = Callable[..., tuple[np.ndarray, np.ndarray]]
@@ -31,23 +32,6 @@ FAMILIES: dict[str, dict[str, Any]] = {
     },
     "one key for all heads, wide": {"n_kv_head": 1, "head_dim": 6, "activation": "gelu"},
     "post-norm, rms, gated": {"norm_placement": "post", "norm": "rms", "mlp": "gated"},
-}
-CONDITIONS = {
-    "causal": Conditions(),
-    "window": Conditions(mask="window", window=3),
-    "window and first": Conditions(mask="window", window=2, sinks=1),
-    "mask off": Conditions(mask="none"),
-    "heads off": Conditions(heads_off=frozenset({(0, 1), (1, 3)})),
-    "heads off by their mean": Conditions(
-        heads_off=frozenset({(0, 1), (0, 2), (1, 3)}), off_by="mean"
-    ),
-    "window, heads off by their mean": Conditions(
-        mask="window", window=3, sinks=1, heads_off=frozenset({(0, 1), (1, 3)}), off_by="mean"
-    ),
-    "mask off, heads off by their mean": Conditions(
-        mask="none", heads_off=frozenset({(0, 1), (1, 3)}), off_by="mean"
-    ),
-    "positions off": Conditions(positions=False),
 }
 
 

@@ -22,6 +22,7 @@ from engine.run import Run
 from engine.scope import Scope
 from engine.session import Session
 from tests.engine.conftest import Reference, instead
+from tests.engine.kinds_of_conditions import CONDITIONS
 
 TOKENS = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8]
 POSITIONS = ("none", "learned", "sinusoidal", "rotary", "alibi")
@@ -34,16 +35,6 @@ SHAPES: dict[str, dict[str, Any]] = {
     "post": {"norm_placement": "post"},
 }
 SUMS = [name for name in SHAPES if name != "post"]
-CONDITIONS = (
-    Conditions(),
-    Conditions(mask="window", window=3, sinks=1),
-    Conditions(mask="none"),
-    Conditions(heads_off=frozenset({(0, 1), (1, 2)})),
-    Conditions(heads_off=frozenset({(0, 1), (1, 2)}), off_by="mean"),
-    Conditions(mask="window", window=3, heads_off=frozenset({(0, 1)}), off_by="mean"),
-    Conditions(mask="none", heads_off=frozenset({(0, 1)}), off_by="mean"),
-    Conditions(positions=False),
-)
 
 Floats = NDArray[np.float64]
 
@@ -181,7 +172,7 @@ def test_every_part_is_what_the_weights_say_by_hand(
     tiny: Callable[..., Run], positions: str, shape: str, norm: str
 ) -> None:
     """Under every kind of conditions, tied and untied, with and without biases."""
-    for case, conditions in enumerate(CONDITIONS):
+    for case, conditions in enumerate(CONDITIONS.values()):
         run = tiny(
             positions,
             norm=norm,
@@ -390,7 +381,7 @@ def test_nobody_else_pays_for_it(tiny: Callable[..., Run]) -> None:
     st.lists(
         st.tuples(
             st.lists(st.integers(0, 3), min_size=1, max_size=8),
-            st.sampled_from(CONDITIONS),
+            st.sampled_from(list(CONDITIONS.values())),
             st.booleans(),
             st.integers(0, 7),
         ),

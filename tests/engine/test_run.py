@@ -9,27 +9,11 @@ from engine.conditions import Conditions
 from engine.errors import CancelledError, ContextFullError, EngineError
 from engine.run import Run
 from engine.session import Session
+from tests.engine.kinds_of_conditions import CONDITIONS
 
 Tiny = Callable[..., Run]
 POSITIONS = ["none", "learned", "sinusoidal", "rotary", "alibi"]
 TEXT = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3]
-CONDITIONS = {
-    "causal": Conditions(),
-    "window": Conditions(mask="window", window=3),
-    "window and first": Conditions(mask="window", window=2, sinks=1),
-    "mask off": Conditions(mask="none"),
-    "heads off": Conditions(heads_off=frozenset({(0, 1), (1, 3)})),
-    "heads off by their mean": Conditions(
-        heads_off=frozenset({(0, 1), (0, 2), (1, 3)}), off_by="mean"
-    ),
-    "window, heads off by their mean": Conditions(
-        mask="window", window=3, sinks=1, heads_off=frozenset({(0, 1), (1, 3)}), off_by="mean"
-    ),
-    "mask off, heads off by their mean": Conditions(
-        mask="none", heads_off=frozenset({(0, 1), (1, 3)}), off_by="mean"
-    ),
-    "positions off": Conditions(positions=False),
-}
 MASK_OFF = Conditions(mask="none")
 
 
