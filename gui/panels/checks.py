@@ -214,7 +214,8 @@ def _cache(reading: Reading, check: CacheCheck | None) -> tuple[Answer, Answer]:
 
 
 def _cached(reading: Reading, check: CacheCheck | None, part: str, reason: str) -> Answer:
-    words = f"cached = full pass: {part}", f"cached = full: {part}", f"= full: {part}", f"Δ {part}"
+    long = f"cached = full pass: {part}", f"cached = full: {part}"
+    words = *long, f"= full: {part}", f"Δ {part}", part
     if not reading.use_cache:
         return Answer("idle", words, "not cached", "The cache is off: a full pass is shown.")
     if not reading.conditions.append_only:
