@@ -179,6 +179,7 @@ def _context(reading: Reading) -> tuple[str, ...]:
         f"■ context full: {limit} of {limit} tokens{fallen}",
         f"■ context full: {limit} of {limit}",
         "■ context full",
+        "■ full",
     )
 
 
