@@ -2,6 +2,7 @@
 
 import builtins
 import gc
+import os
 import sys
 
 # A thread that holds the interpreter gives it back after this long; the default of 5 ms makes
@@ -14,8 +15,12 @@ def begin() -> None:
 
     A start makes a million objects that stay; looking through them again and again takes a
     sixth of the time that importing torch takes.
+
+    Qt paints what has many lines of pixels on several threads and waits for them. While the engine
+    has the other cores, waiting takes longer than painting.
     """
     sys.setswitchinterval(_SWITCH_SECONDS)
+    os.environ.setdefault("QT_NO_GUI_THREADPOOL", "1")
     gc.disable()
 
 

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from PySide6.QtCore import QPointF
 from PySide6.QtWidgets import QApplication, QWidget
 
+from gui import quick_start
 from gui.theme import LIGHT
 from gui.widgets.head_atlas import HeadAtlas
 from gui.widgets.matrix_view import MatrixView
@@ -245,6 +246,7 @@ def main() -> None:
             command = [sys.executable, "-m", "tests.benchmarks.bench_widgets", "--here"]
             subprocess.run(command, check=True, env={**os.environ, "QT_SCALE_FACTOR": ratio})  # noqa: S603
         return
+    quick_start.begin()
     app = QApplication([])
     size, tall = (640, 640), (420, 640)
     report(

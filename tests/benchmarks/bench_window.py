@@ -33,6 +33,7 @@ from engine.model import Transformer
 from engine.reading import ModelInfo, Reading
 from engine.scope import Scope
 from engine.tokenizers import ByteBpe
+from gui import quick_start
 from gui.app import App
 from gui.command_line import Options
 from gui.panels.base import Panel
@@ -225,7 +226,7 @@ def main() -> None:
     parser.add_argument("--step", type=int, help="only the share of a step at so many tokens")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    sys.setswitchinterval(0.0005)
+    quick_start.begin()
     with tempfile.TemporaryDirectory() as name:
         if arguments.step:
             _application = _start_qt()

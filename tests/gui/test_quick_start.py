@@ -55,3 +55,26 @@ def test_without_qt_there_is_nothing_to_forgo() -> None:
 def test_a_start_collects_no_garbage_and_lets_the_window_in_soon(asked: str, answer: str) -> None:
     code = f"import gc, sys\nfrom gui import quick_start\nquick_start.begin()\nprint({asked})"
     assert _printed(code) == [answer]
+
+
+_PAINT = """
+import os
+os.environ.pop("QT_NO_GUI_THREADPOOL", None)
+from PySide6.QtCore import QRect
+from PySide6.QtGui import QGuiApplication, QImage, QPainter, QRegion
+from gui import quick_start
+{begin}
+application = QGuiApplication([])
+before = len(os.listdir("/proc/self/task"))
+picture, paper = (QImage(400, 400, QImage.Format.Format_RGB32) for _ in range(2))
+with QPainter(paper) as painter:
+    painter.setClipRegion(QRegion(QRect(0, 0, 50, 300)) + QRect(100, 50, 200, 300))
+    painter.drawImage(0, 0, picture)
+print(len(os.listdir("/proc/self/task")) > before)
+"""
+
+
+@pytest.mark.parametrize(("begin", "has_more"), [("", "True"), ("quick_start.begin()", "False")])
+def test_painting_waits_for_no_other_threads(begin: str, has_more: str) -> None:
+    """Qt of itself starts some for a picture under a clip of several places."""
+    assert _printed(_PAINT.format(begin=begin)) == [has_more]
