@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QEvent, QPointF, QRectF, Qt
+from PySide6.QtCore import QEvent, QPointF, QRect, QRectF, Qt
 from PySide6.QtGui import QColor, QMouseEvent, QPainter, QPainterPath, QPen
 from PySide6.QtWidgets import QWidget
 
@@ -309,11 +309,12 @@ class ArcView(HeadView):
         painter.setPen(QColor(theme.surface))
         self._axis_bold.draw(painter, place.adjusted(theme.unit, 0, 0, 0), text, LEFT)
 
-    def _marked(self, _cell: Cell) -> list[QRectF]:
+    def _marked(self, _cell: Cell) -> list[QRect]:
         places = self._places
         if places is None:
             return []
-        return [QRectF(places.start, 0, self._right(places) - places.start, self.height())]
+        wide = self._right(places) - places.start
+        return [QRectF(places.start, 0, wide, self.height()).toAlignedRect()]
 
     def _selection_moved(self) -> None:
         if self._chosen_query() != self._linked_query:

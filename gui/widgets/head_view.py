@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QEvent, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QRect, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QColor,
     QFocusEvent,
@@ -174,7 +174,7 @@ class HeadView(QWidget):
     def _draw_hover(self, painter: QPainter, cell: Cell) -> None:
         raise NotImplementedError
 
-    def _marked(self, cell: Cell) -> list[QRectF]:
+    def _marked(self, cell: Cell) -> list[QRect]:
         """Where the marks of a hovered cell are."""
         raise NotImplementedError
 
@@ -326,7 +326,7 @@ class HeadView(QWidget):
         self._hovered = cell
         marked = QRegion(self._header().toAlignedRect())
         for place in self._marked(cell) if cell is not None else ():
-            marked += place.toAlignedRect().adjusted(-1, -1, 1, 1)
+            marked += place
         self.update(self._hover_region.united(marked))
         self._hover_region = marked
 

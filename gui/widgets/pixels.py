@@ -138,7 +138,8 @@ class Canvas:
     """
 
     def __init__(self, width: int, height: int, ratio: float) -> None:
-        self.image = QImage(max(width, 1), max(height, 1), QImage.Format.Format_RGB32)
+        self.size = (max(width, 1), max(height, 1), ratio)
+        self.image = QImage(*self.size[:2], QImage.Format.Format_RGB32)
         self.image.setDevicePixelRatio(ratio)
         self.ratio = ratio
         line = self.image.bytesPerLine() // 4
@@ -147,5 +148,4 @@ class Canvas:
 
     def fits(self, width: int, height: int, ratio: float) -> bool:
         """Whether the picture has this size already."""
-        wanted = (max(width, 1), max(height, 1), ratio)
-        return wanted == (self.image.width(), self.image.height(), self.ratio)
+        return self.size == (max(width, 1), max(height, 1), ratio)
