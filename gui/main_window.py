@@ -34,6 +34,10 @@ if TYPE_CHECKING:
 _LAYOUT_VERSION = 4
 _LOW = 850  # up to this height panels at the right share one place as tabs
 
+# Another reading is drawn in three turns of the event loop, all within a frame as a rule, so that
+# keys, clicks and timers need not wait for the whole: the text, then heads, then what follows.
+_TURNS = (("top",), ("center", "left"), ("right", "bottom"))
+
 # Commands that the model's button offers too.
 _MODEL_DOORS = ("library", "download", "open", "open_file")
 
@@ -61,8 +65,12 @@ class MainWindow(QMainWindow):
         self._actions: list[tuple[Command, QtGui.QAction]] = []
         self._changing: list[tuple[Command, QtGui.QAction]] = []  # those that may look different
         self._looks: dict[str, tuple[bool, bool]] = {}  # checked, enabled: by command
+        self._edges: dict[str, str] = {}  # of the panels' usual places
         self._behind: set[str] = set()  # panels whose docks are behind others
         self._view: View | None = None
+        self._turns: list[tuple[str, ...]] = []  # those in which the view is still to be drawn
+        self._next_turn = QTimer(self, singleShot=True, interval=0)
+        self._next_turn.timeout.connect(self._take_turn)
         self._usual_layout = QByteArray()
         self._around = QByteArray()  # the layout to come back to while the center is alone
         self._panel_in_use: Panel | None = None
@@ -125,6 +133,7 @@ class MainWindow(QMainWindow):
         for row in rows:
             widget = self._empty[row.name] = QWidget(self)
             edge, *how = row.place.split()
+            self._edges[row.name] = edge
             if edge == "center":
                 self._centered.add_page(widget, row.tab_names, row.title)
             else:
@@ -341,8 +350,12 @@ class MainWindow(QMainWindow):
     # Showing
 
     def show_view(self, view: "View") -> None:
-        """Draw a view: theme, actions, status, and every panel that can be seen."""
-        if self._view is not None and view.reading is not self._view.reading:
+        """Draw a view: theme, actions, status, and every panel that can be seen.
+
+        Of another reading, what stands around the center follows a moment later (`_TURNS`).
+        """
+        is_other = self._view is not None and view.reading is not self._view.reading
+        if is_other:
             self.message_bar.forget_info()
         self._view = view
         self.use_theme(view.theme)
@@ -350,8 +363,27 @@ class MainWindow(QMainWindow):
         self._status.set_wordings(view.status)
         if view.reading is not None:
             self._models.setText(f"Model: {view.reading.info.name}")
-        for panel in self._panels.values():
-            panel.show_view(view)
+        # What still waits for an older one comes first: nothing waits for ever.
+        self._turns += [turn for turn in _TURNS if turn not in self._turns]
+        self._take_turn()
+        while self._turns and not is_other:
+            self._take_turn()
+
+    def _take_turn(self) -> None:
+        """Draw the view in some of the panels, and let the event loop turn before the next."""
+        edges = self._turns.pop(0)
+        for name, panel in self._panels.items():
+            if self._view is not None and self._edges[name] in edges:
+                panel.show_view(self._view)
+        if self._turns:
+            self._next_turn.start()
+        else:
+            self._next_turn.stop()
+
+    @property
+    def is_drawn(self) -> bool:
+        """Whether all panels that can be seen have drawn the view."""
+        return not self._turns
 
     def _show_actions(self, state: "State") -> None:
         for command, action in self._changing:

@@ -36,6 +36,7 @@ from engine.tokenizers import ByteBpe
 from gui import quick_start
 from gui.app import App
 from gui.command_line import Options
+from gui.main_window import MainWindow
 from gui.panels.base import Panel
 from gui.panels.prompt import PromptPanel
 from gui.settings import Settings
@@ -96,7 +97,16 @@ def let_live(seconds: float) -> None:
 def until_idle(app: App) -> None:
     """Let the window live until the engine has answered and all is painted."""
     assert app.controller is not None
-    while app.controller.is_busy:
+    while app.controller.is_busy or not app.window.is_drawn:
+        QApplication.processEvents(QEventLoop.ProcessEventsFlag.WaitForMoreEvents)
+    QApplication.processEvents()
+
+
+def show(window: MainWindow, view: View) -> None:
+    """Draw a view and paint it, in as many turns of the event loop as that takes."""
+    window.show_view(view)
+    QApplication.processEvents()
+    while not window.is_drawn:
         QApplication.processEvents(QEventLoop.ProcessEventsFlag.WaitForMoreEvents)
     QApplication.processEvents()
 
@@ -161,15 +171,13 @@ def bench_step(folder: Path, n_tokens: int) -> None:
         for reading in readings_of(n_tokens, ROUNDS + 3)
     ]
     for each in views[:3]:
-        window.show_view(resolve(each))
-        QApplication.processEvents()
+        show(window, resolve(each))
     share: dict[str, list[float]] = {"all": [], "resolve": []}
     for each in views[3:]:
         began = time.thread_time()
         view = resolve(each)
         share["resolve"].append(1000 * (time.thread_time() - began))
-        window.show_view(view)
-        QApplication.processEvents()
+        show(window, view)
         share["all"].append(1000 * (time.thread_time() - began))
     ratio = window.devicePixelRatioF()
     print(f"the window's share of a step, 30 × 9 heads, {n_tokens} tokens, scale {ratio:g}")

@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from engine.errors import CancelledError
 from gui.panels.base import Panel
 from gui.panels.table import PANELS
 from gui.theme import THEMES
+from gui.view import View, resolve
 from gui.widgets.matrix_view import MatrixView
 from gui.widgets.token_strip import TokenStrip
 from gui.wishes import (
@@ -481,3 +483,32 @@ def test_what_is_painted_again_at_a_step_is_all_that_looks_different(whole: Whol
     assert is_all_painted(window)
     point_at(heatmap, QPointF(-9, -9))
     whole.wish(SetDisplay({"motion": True}))
+
+
+def test_another_reading_is_drawn_in_turns_and_none_of_them_is_left_out(whole: WholeWindow) -> None:
+    """The text first; what waits when the next one comes is drawn before what was drawn last."""
+    window, older = whole.window, resolve(whole.state)
+    whole.wish(Step())
+    newer = resolve(whole.state)
+    assert newer.reading is not older.reading
+    seen = {panel.name: panel for panel in window.findChildren(Panel) if panel.is_seen}
+
+    def drawn(view: View) -> set[str]:
+        return {name for name, panel in seen.items() if panel.drawn is view}
+
+    window.show_view(older)
+    assert drawn(older) == {"prompt"}
+    assert not window.is_drawn
+    window.show_view(newer)
+    assert {"head", "heads"} <= drawn(newer)
+    assert "prompt" not in drawn(newer)
+    wait_until(lambda: window.is_drawn)
+    assert drawn(newer) == set(seen)
+
+
+def test_what_is_no_other_reading_is_drawn_at_once(whole: WholeWindow) -> None:
+    seen = [panel for panel in whole.window.findChildren(Panel) if panel.is_seen]
+    view = resolve(replace(whole.state, pointed=(1, 0)))
+    whole.window.show_view(view)
+    assert all(panel.drawn is view for panel in seen)
+    assert whole.window.is_drawn

@@ -126,6 +126,7 @@ class WholeWindow:
         controller = self.app.controller
         assert controller is not None
         wait_until(lambda: not controller.is_busy and not self.state.playing, "rest")
+        wait_until(lambda: self.window.is_drawn, "the last turn of drawing")
         QApplication.processEvents()
 
     def close(self) -> None:
