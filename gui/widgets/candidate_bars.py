@@ -25,9 +25,10 @@ class _Row(NamedTuple):
     drawn: float  # the probability that is drawn from
     plain: float  # that of the plain softmax
     cells: list[Cell]
+    written: list[tuple[Lettering, QColor, Cell]]  # those that have a text, and how
 
 
-_NO_ROW = _Row(-1, "", 0.0, 0.0, [])
+_NO_ROW = _Row(-1, "", 0.0, 0.0, [], [])
 
 KEPT, REMOVED, BEFORE = "✓", "✗", "·"  # what a stage did: BEFORE, it had nothing left to do
 
@@ -140,7 +141,8 @@ class CandidateBars(RowList):
             cells = self._stage_cells(candidates, token_id, removed)
         else:
             cells = self._bar_cells(candidates, row, token_id, removed)
-        return _Row(token_id, removed, drawn, plain, cells)
+        written = self._written(cells, follows=token_id == candidates.follows, removed=removed)
+        return _Row(token_id, removed, drawn, plain, cells, written)
 
     # Texts
 
@@ -171,15 +173,15 @@ class CandidateBars(RowList):
     def _bar_cells(
         self, candidates: Candidates, row: int, token_id: int, removed: str
     ) -> list[Cell]:
-        columns = self._bars
+        columns, inset = self._bars, self._bar_inset
         follows = "◂ in the text" if token_id == candidates.follows else ""
         remark = " · ".join(filter(None, (follows, removed)))
-        inset = self._theme.unit if columns.is_on_bar else 0
         wide = self._axis.width(remark) + inset if remark and columns.is_on_bar else 0
+        token, bar = self._within_bar
         return [
             Cell(f"{row + 1:,}", columns.rank, RIGHT),
-            Cell(candidates.text(token_id), columns.token.inside(inset, wide + inset)),
-            Cell(remark, columns.bar.inside(0, inset), RIGHT),
+            Cell(candidates.text(token_id), token.inside(0, wide) if wide else token),
+            Cell(remark, bar, RIGHT),
             Cell(percent(float(candidates.stages.probs[token_id])), columns.share, RIGHT),
             Cell(str(token_id), columns.last, RIGHT),
         ]
@@ -258,6 +260,8 @@ class CandidateBars(RowList):
         self._rows.clear()
         self._bars = bar_columns(width, self._theme, self._axis, self._body, self.n_rows)
         self._stages = stage_columns(width, self._theme, self._axis, self._body)
+        inset = self._bar_inset = self._theme.unit if self._bars.is_on_bar else 0
+        self._within_bar = self._bars.token.inside(inset, inset), self._bars.bar.inside(0, inset)
 
     def _bar_within(self, place: QRectF) -> QRectF:
         bar, inset = self._bars.bar, self._inset
@@ -265,30 +269,32 @@ class CandidateBars(RowList):
 
     # Drawing
 
-    def paint_texts(self, painter: QPainter, row: int, place: QRectF) -> None:
+    def _written(
+        self, cells: list[Cell], *, follows: bool, removed: str
+    ) -> list[tuple[Lettering, QColor, Cell]]:
         """Token and probability stand out, unless a stage removed them."""
-        shown, middle = self._row(row), place.center().y()
-        has_bars, cells, is_removed = self._columns == "bars", shown.cells, bool(shown.removed)
+        has_bars = self._columns == "bars"
         token_at, final_at = (1, 3) if has_bars else (0, len(cells) - 1)
-        letters = [self._axis] * len(cells)
-        letters[token_at] = self._token_letters(row, is_removed=is_removed)
+        letters, inks = [self._axis] * len(cells), [self._dim] * len(cells)
+        letters[token_at] = self._bold if follows else self._body
         if has_bars:
             letters[final_at] = self._body
-        for column, (text, (left, width), align) in enumerate(cells):
-            if text:
-                is_main = column in (token_at, final_at) and not is_removed
-                painter.setPen(self._cell_ink(cells[column], is_main=is_main))
-                letters[column].draw_across(painter, left, width, middle, text, align)
+        if removed:
+            letters[token_at] = self._struck
+        else:
+            inks[token_at] = inks[final_at] = self._ink
+        if not has_bars:
+            for column, cell in enumerate(cells):
+                if cell.align == CENTRE and cell.text != BEFORE:
+                    inks[column] = self._good if cell.text == KEPT else self._bad
+        return [each for each in zip(letters, inks, cells, strict=True) if each[2].text]
 
-    def _cell_ink(self, cell: Cell, *, is_main: bool) -> QColor:
-        if self._columns == "stages" and cell.align == CENTRE and cell.text != BEFORE:
-            return self._good if cell.text == KEPT else self._bad
-        return self._ink if is_main else self._dim
-
-    def _token_letters(self, row: int, *, is_removed: bool) -> Lettering:
-        if is_removed:
-            return self._struck
-        return self._bold if self.is_marked(row) else self._body
+    def paint_texts(self, painter: QPainter, row: int, place: QRectF) -> None:
+        """Write what was found out once."""
+        middle = place.center().y()
+        for letters, ink, (text, (left, width), align) in self._row(row).written:
+            painter.setPen(ink)
+            letters.draw_across(painter, left, width, middle, text, align)
 
     def paint_bars(self, painter: QPainter, row: int, place: QRectF) -> None:
         """What is drawn from as a bar, the plain softmax as a line at its foot."""

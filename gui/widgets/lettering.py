@@ -68,11 +68,13 @@ class Lettering:
         self, painter: QPainter, left: float, width: float, middle: float, text: str, align: int
     ) -> None:
         """The same of numbers, which cost a list less than a place for each of its texts."""
-        text, wide = self.fitted(text, width)
+        known = self._fitted.get((text, int(width)))
+        text, wide = self.fitted(text, width) if known is None else known
         if align:
             left += (width - wide) * align / 2
         # at a baseline, which costs a third of what Qt's drawing into a box does
-        self._draw_at(painter, left, middle, text)
+        painter.setFont(self.font)
+        painter.drawText(QPointF(left, middle + self._drop), text)
 
     def draw_whole(self, painter: QPainter, place: QRectF, text: str) -> None:
         """Draw a text on one line from the left of its place, however long it is."""
