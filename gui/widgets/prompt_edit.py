@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from enum import IntEnum
 from functools import cache
 from math import ceil, floor
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -380,14 +380,15 @@ def _sheet_of(
         line = layout.lineAt(number)
         y, height = line.y() + 1, line.height() - 2
         begin, end = line.textStart(), line.textStart() + line.textLength()
-        within = range(*chips.between(begin, end))
-        edges = {max(begin, starts[i]) for i in within} | {min(end, stops[i]) for i in within}
-        at: dict[int, Any] = {edge: line.cursorToX(edge) for edge in edges}  # stubs say object
-        for index in within:
+        at: dict[int, float] = {}
+        for index in range(*chips.between(begin, end)):
             start, stop = max(starts[index], begin), min(stops[index], end)
             if start >= stop:
                 continue
-            left, right = at[start][0], at[stop][0]
+            for edge in (start, stop):
+                if edge not in at:
+                    at[edge] = line.cursorToX(edge)[0]  # type: ignore[index]  # stubs say object
+            left, right = at[start], at[stop]
             x, width = min(left, right), max(abs(right - left) - 1, 1.0)  # a gap to the next chip
             sheet.add(x, y, width, height, states[index], colours[index])
             if index == selected:
