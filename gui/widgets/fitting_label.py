@@ -66,6 +66,8 @@ class FittingLabel(QWidget):
     def _use_font(self, font: QFont) -> None:
         self._letters, self._metrics = font, QFontMetricsF(font)
         self._word = lru_cache(_WORDS)(self._metrics.horizontalAdvance)
+        self._line, self._em = ceil(self._metrics.height()), font.pixelSize()
+        self._space = self._word(" ")
 
     @property
     def letter(self) -> float:
@@ -130,19 +132,20 @@ class FittingLabel(QWidget):
             self.updateGeometry()
 
     def _wanted(self) -> QSize:
-        height = self._n_lines * ceil(self._metrics.height())
+        height = self._n_lines * self._line
         if self.sizePolicy().horizontalPolicy() == QSizePolicy.Policy.Ignored:
             return QSize(0, height)
-        step = _STEP_EMS * self._letters.pixelSize()
+        step = _STEP_EMS * self._em
         roughly = self._roughly(self.text())
         width = ceil(self._wide(self.text(), roughly, round(roughly / step) * step)) + 1
         return QSize(-(-width // step) * step if self.text() else 0, height)
 
     def _fits(self, wording: str) -> bool:
-        width, height = self.width(), self._n_lines * ceil(self._metrics.height())
+        width = self.width()
         fits = self._wide(wording, self._roughly(wording), width) <= width
         if fits or self._n_lines == 1:
             return fits
+        height = self._n_lines * self._line
         wrapped = self._metrics.boundingRect(
             QRectF(0, 0, width, height), Qt.TextFlag.TextWordWrap, wording
         )
@@ -150,13 +153,13 @@ class FittingLabel(QWidget):
 
     def _wide(self, text: str, roughly: float, limit: float) -> float:
         """How wide a text is; about how wide, if that is clearly on one side of a limit."""
-        is_near = abs(roughly - limit) < self._letters.pixelSize()
+        is_near = abs(roughly - limit) < self._em
         return self._metrics.horizontalAdvance(text) if is_near else roughly
 
     def _roughly(self, text: str) -> float:
         """What its words take, which are as in most texts before but for their numbers."""
         words = text.translate(_ZEROS).split(" ")
-        return sum(map(self._word, words)) + self._word(" ") * (len(words) - 1)
+        return sum(map(self._word, words)) + self._space * (len(words) - 1)
 
     def shown(self) -> str:
         """What can be read at the present width."""
@@ -178,7 +181,7 @@ class FittingLabel(QWidget):
 
     def minimumSizeHint(self) -> QSize:
         """A few letters: a long sentence must not hold a window open."""
-        least = min(self._hint.width(), _LEAST_EMS * self._letters.pixelSize())
+        least = min(self._hint.width(), _LEAST_EMS * self._em)
         return QSize(least, self._hint.height())
 
     def paintEvent(self, _event: QPaintEvent) -> None:
