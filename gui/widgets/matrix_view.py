@@ -17,7 +17,7 @@ from gui.widgets.cell_drawing import MOST_RUNS, Grid, draw_runs, runs
 from gui.widgets.head_view import Cell, HeadView
 from gui.widgets.legend import Legend, draw_left_out, hatch_period
 from gui.widgets.matrix_axes import Margins, MatrixAxes, label_room
-from gui.widgets.matrix_geometry import MatrixGeometry, whole
+from gui.widgets.matrix_geometry import MatrixGeometry, roomy, whole
 from gui.widgets.pixels import Canvas, Spans, colour, packed, pool, strokes
 from gui.widgets.scales import MASKED
 
@@ -92,6 +92,7 @@ class MatrixView(HeadView):
         self._dragged_from: tuple[int, int] | None = None
         self._strokes = strokes(1, 1, 1, 1)
         self._pointed: _Pointed | None = None  # None: to be found anew
+        self._placed_for: tuple[object, _Places] | None = None
         self._hatched_for: tuple[int, int, int, int] | None = None
         self.setAccessibleName("Attention of one head, heatmap")
 
@@ -159,14 +160,11 @@ class MatrixView(HeadView):
         fresh = (*self._row_labels[known:], *self._column_labels[known:], *self._more_labels)
         self._widest = max(self._widest if known else 0.0, self._axis_bold.widest(fresh))
         self._pointed = None
-        legend, before = self._legend(), self._geometry
-        forms = [self._placed(legend, upright=upright) for upright in self._legend_forms()]
-        fitting = [(places, self._fitted(places.area)) for places in forms]
-        places, self._geometry = max(fitting, key=lambda each: each[1].cell)
+        before, rows, columns = self._geometry, *self._weights.shape
+        places, self._geometry = self._placed_best()
         if self._zoom is not None and self._zoom <= self._geometry.cell:
             self._zoom = None
         if self._zoom is not None:
-            rows, columns = self._weights.shape
             part = MatrixGeometry.windowed(rows, columns, self._zoom, places.area)
             self._geometry = part.moved_to(before.x, before.y)
         self._places = places
@@ -181,6 +179,22 @@ class MatrixView(HeadView):
             (self._theme, self._axis),
         )
         self._lit_axes = self._axes.lit(self._axis_bold)
+
+    def _placed_best(self) -> tuple[_Places, MatrixGeometry]:
+        """The form of the legend that leaves cells most room, and the cells; most steps keep it."""
+        legend, (rows, columns) = self._legend(), self._weights.shape
+        key = (
+            *(legend, self._widest, self._canvas.size, self._axis, self._zoom is None),
+            *(self._names_axes(), roomy(rows), roomy(columns)),
+        )
+        if self._placed_for is not None and self._placed_for[0] == key:
+            places = self._placed_for[1]
+            return places, self._fitted(places.area)
+        forms = [self._placed(legend, upright=upright) for upright in self._legend_forms()]
+        fitting = [(places, self._fitted(places.area)) for places in forms]
+        best = max(fitting, key=lambda each: each[1].cell)
+        self._placed_for = key, best[0]
+        return best
 
     def _legend_forms(self) -> tuple[bool, ...]:
         """Whether upright, for each form that may be tried."""
