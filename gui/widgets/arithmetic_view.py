@@ -6,18 +6,17 @@ from dataclasses import dataclass
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QColor,
-    QFocusEvent,
     QKeyEvent,
-    QMouseEvent,
     QPainter,
     QPaintEvent,
     QResizeEvent,
 )
-from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QWidget
+from PySide6.QtWidgets import QWidget
 
 from gui.theme import LIGHT, Theme
 from gui.widgets.arithmetic_drawing import ArithmeticDrawing
 from gui.widgets.arithmetic_stages import Item, Marks, Stage, Term, full_text, summary
+from gui.widgets.pointed_area import PointedArea
 
 HINT = "Point at a number to read all its digits."
 _STALE = 0.45
@@ -35,7 +34,7 @@ class _Placed:
     head: QRectF
 
 
-class ArithmeticView(QAbstractScrollArea):
+class ArithmeticView(PointedArea[At]):
     """Draws stages and tells the number under the pointer, or else the current one.
 
     Up and Down go to another row, Left, Right, Home and End along it, with Ctrl to the first
@@ -51,11 +50,7 @@ class ArithmeticView(QAbstractScrollArea):
         self._sentence = ""
         self._is_stale = False
         self._current: At | None = None
-        self._hovered: At | None = None
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.setFrameShape(QFrame.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.viewport().setMouseTracking(True)
         self.verticalScrollBar().valueChanged.connect(lambda _value: self._hover(None))
         self.set_theme(LIGHT)
 
@@ -196,6 +191,10 @@ class ArithmeticView(QAbstractScrollArea):
             self._hovered = at
             self._tell()
 
+    def _click(self, at: At) -> None:
+        self._current = at
+        self._tell()
+
     def _tell(self) -> None:
         """Redraw, and say which number is pointed at."""
         told = self.told_now()
@@ -290,30 +289,3 @@ class ArithmeticView(QAbstractScrollArea):
         super().changeEvent(event)
         if event.type() == QEvent.Type.FontChange:
             self.set_theme(self._theme)
-
-    def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        """Tell what is under the pointer."""
-        self._hover(self._at(event.position()))
-
-    def mousePressEvent(self, event: QMouseEvent) -> None:
-        """Keep a number current by a click on it."""
-        at = self._at(event.position())
-        if event.button() == Qt.MouseButton.LeftButton and at is not None:
-            self._current = at
-            self._tell()
-
-    def viewportEvent(self, event: QEvent) -> bool:
-        """The pointer leaves."""
-        if event.type() == QEvent.Type.Leave:
-            self._hover(None)
-        return super().viewportEvent(event)
-
-    def focusInEvent(self, event: QFocusEvent) -> None:
-        """Show that the keys go here."""
-        super().focusInEvent(event)
-        self.viewport().update()
-
-    def focusOutEvent(self, event: QFocusEvent) -> None:
-        """The keys go elsewhere."""
-        super().focusOutEvent(event)
-        self.viewport().update()

@@ -150,7 +150,7 @@ class CandidatePairs(RowList):
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         """Make a row the current one."""
-        row = self._row_at(event.position())
+        row = self._at(event.position())
         if row is not None:
             self._current = row
             self._tell()

@@ -5,26 +5,25 @@ from math import ceil, floor
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QColor,
-    QFocusEvent,
     QImage,
     QKeyEvent,
     QLinearGradient,
-    QMouseEvent,
     QPainter,
     QPaintEvent,
     QPen,
     QResizeEvent,
 )
-from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QWidget
+from PySide6.QtWidgets import QWidget
 
 from engine.answers.lens import Lens
 from gui.theme import LIGHT, Theme
 from gui.widgets.lens_text import LensTable
 from gui.widgets.lettering import CENTRE, LEFT, RIGHT, Lettering, every
 from gui.widgets.pixels import cover, packed, pool, sides, spans
+from gui.widgets.pointed_area import PointedArea
 
 DEPTH_AXIS = "after ↓"
 LEGEND = ("probability of the top token", "top token's p", "p")
@@ -82,7 +81,7 @@ def levels_of(lens: Lens) -> NDArray[np.uint8]:
     return level
 
 
-class LensGrid(QAbstractScrollArea):
+class LensGrid(PointedArea[Cell]):
     """Each cell is its top token, shaded by that token's probability.
 
     Left, Right, Home and End ask for another position, Up and Down move among the depths; a click
@@ -99,15 +98,10 @@ class LensGrid(QAbstractScrollArea):
         self._level: NDArray[np.uint8] = np.zeros((0, 0), np.uint8)
         self._position: int | None = None
         self._depth: int | None = None  # None: the output
-        self._hovered: Cell | None = None
-        self._pressed: Cell | None = None
         self._shows_all = False
         self._is_stale = False
         self._overview: NDArray[np.uint32] = np.zeros((1, 1), np.uint32)
         self.setAccessibleName("Logit lens")
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.setFrameShape(QFrame.Shape.NoFrame)
-        self.viewport().setMouseTracking(True)
         for bar in (self.verticalScrollBar(), self.horizontalScrollBar()):
             bar.valueChanged.connect(self._scrolled)
         self.set_theme(LIGHT)
@@ -226,16 +220,6 @@ class LensGrid(QAbstractScrollArea):
         self._lay_out()
         self._reveal()
 
-    def focusInEvent(self, event: QFocusEvent) -> None:
-        """The current cell is framed while keys go here."""
-        super().focusInEvent(event)
-        self.viewport().update()
-
-    def focusOutEvent(self, event: QFocusEvent) -> None:
-        """The frame goes."""
-        super().focusOutEvent(event)
-        self.viewport().update()
-
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Ask for another position, or move among the depths."""
         cell, table = self.cell, self._table
@@ -264,33 +248,12 @@ class LensGrid(QAbstractScrollArea):
         else:
             event.ignore()
 
-    def mousePressEvent(self, event: QMouseEvent) -> None:
-        """Remember where a click begins."""
-        if event.button() == Qt.MouseButton.LeftButton:
-            self._pressed = self.cell_at(event.position())
+    def _click(self, at: Cell) -> None:
+        self._depth = at[0]
+        self._tell()
+        self.position_requested.emit(at[1])
 
-    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        """A click that ends where it began selects its position."""
-        if event.button() != Qt.MouseButton.LeftButton:
-            return
-        pressed, self._pressed = self._pressed, None
-        cell = self.cell_at(event.position())
-        if cell is not None and cell == pressed:
-            self._depth = cell[0]
-            self._tell()
-            self.position_requested.emit(cell[1])
-
-    def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        """Point at the cell under the pointer."""
-        self._hover(self.cell_at(event.position()))
-
-    def viewportEvent(self, event: QEvent) -> bool:
-        """The pointer leaving."""
-        if event.type() == QEvent.Type.Leave:
-            self._hover(None)
-        return super().viewportEvent(event)
-
-    def cell_at(self, place: QPointF) -> Cell | None:
+    def _at(self, place: QPointF) -> Cell | None:
         """Depth and position at a place in the viewport; None where there is no cell."""
         p = self._places
         x, y = place.x() - p.left, place.y() - p.top

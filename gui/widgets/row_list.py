@@ -7,21 +7,20 @@ from typing import ClassVar, NamedTuple
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QColor,
-    QFocusEvent,
     QHelpEvent,
     QKeyEvent,
-    QMouseEvent,
     QPainter,
     QPaintEvent,
     QPen,
     QResizeEvent,
 )
-from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QToolTip, QWidget
+from PySide6.QtWidgets import QToolTip, QWidget
 
 from gui.theme import LIGHT, Theme
 from gui.widgets.candidate_columns import Span
 from gui.widgets.lettering import LEFT, Lettering
 from gui.widgets.pixels import cover
+from gui.widgets.pointed_area import PointedArea
 
 _LEAST_ROWS = 3
 _STALE = 0.45
@@ -40,7 +39,7 @@ class Cell(NamedTuple):
         letters.draw_across(painter, left, width, middle, text, align)
 
 
-class RowList(QAbstractScrollArea):
+class RowList(PointedArea[int]):
     """Rows of one height; only those in sight are painted.
 
     Arrow keys, Home and End, and Page Up and Down where `HAS_PAGES`, move the current row; Enter
@@ -60,12 +59,7 @@ class RowList(QAbstractScrollArea):
         self._sentence = ""
         self._is_stale = False
         self._current = 0
-        self._hovered: int | None = None
-        self._pressed: int | None = None
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.setFrameShape(QFrame.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.viewport().setMouseTracking(True)
         self.verticalScrollBar().valueChanged.connect(self._scrolled)
         self._take_theme(LIGHT)
 
@@ -171,7 +165,7 @@ class RowList(QAbstractScrollArea):
 
     def tooltip_at(self, place: QPointF) -> str:
         """What is said on hovering there: all that is known of a row, or what the columns mean."""
-        row = self._row_at(place)
+        row = self._at(place)
         if row is not None:
             return self.tooltip(row)
         is_header = not self._sentence and place.y() < self._header_height()
@@ -207,16 +201,6 @@ class RowList(QAbstractScrollArea):
         super().resizeEvent(event)
         self._lay_out()
 
-    def focusInEvent(self, event: QFocusEvent) -> None:
-        """The current row's frame is thick while keys go here."""
-        super().focusInEvent(event)
-        self.viewport().update()
-
-    def focusOutEvent(self, event: QFocusEvent) -> None:
-        """The frame is thin again."""
-        super().focusOutEvent(event)
-        self.viewport().update()
-
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Move the current row, or choose it."""
         key, row = event.key(), self.current_row
@@ -241,30 +225,13 @@ class RowList(QAbstractScrollArea):
         else:
             event.ignore()
 
-    def mousePressEvent(self, event: QMouseEvent) -> None:
-        """Remember where a click begins."""
-        if event.button() == Qt.MouseButton.LeftButton:
-            self._pressed = self._row_at(event.position())
-
-    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        """A click that ends where it began chooses."""
-        if event.button() != Qt.MouseButton.LeftButton:
-            return
-        pressed, self._pressed = self._pressed, None
-        row = self._row_at(event.position())
-        if row is not None and row == pressed:
-            self._current = row
-            self._tell()
-            self.chosen.emit(self.told(row))
-
-    def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        """Light the row under the pointer."""
-        self._hover(self._row_at(event.position()))
+    def _click(self, at: int) -> None:
+        self._current = at
+        self._tell()
+        self.chosen.emit(self.told(at))
 
     def viewportEvent(self, event: QEvent) -> bool:
-        """Tooltips in plain text; the pointer leaving."""
-        if event.type() == QEvent.Type.Leave:
-            self._hover(None)
+        """Tooltips in plain text."""
         if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
             text = self.tooltip_at(QPointF(event.pos()))
             shown = f"<p style='white-space:pre'>{escape(text)}</p>" if text else ""
@@ -361,7 +328,7 @@ class RowList(QAbstractScrollArea):
         self.place_columns(float(self.viewport().width()))
         self.viewport().update()
 
-    def _row_at(self, place: QPointF) -> int | None:
+    def _at(self, place: QPointF) -> int | None:
         if self._sentence or place.y() < self._header_height():
             return None
         inside = place.y() - self._header_height() + self.verticalScrollBar().value()

@@ -6,23 +6,22 @@ from math import copysign, inf
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QColor,
-    QFocusEvent,
     QKeyEvent,
-    QMouseEvent,
     QPainter,
     QPaintEvent,
     QPen,
     QPolygonF,
     QResizeEvent,
 )
-from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QWidget
+from PySide6.QtWidgets import QWidget
 
 from gui.theme import LIGHT, Theme, lookup_table
 from gui.widgets.candidate_columns import Span
 from gui.widgets.lettering import CENTRE, LEFT, RIGHT, Lettering, every
+from gui.widgets.pointed_area import PointedArea
 from gui.widgets.stream_columns import Measure, StreamColumns, stream_columns
 from gui.widgets.stream_table import Kind, Row, StreamTable, length_text, signed
 
@@ -45,7 +44,7 @@ class _Placed:
     height: float
 
 
-class StreamView(QAbstractScrollArea):
+class StreamView(PointedArea[Key]):
     """Rows from top to bottom beside the stream; only those in sight are painted.
 
     Up, Down, Home and End move the current row; Enter or a click chooses its head, or opens its
@@ -63,17 +62,12 @@ class StreamView(QAbstractScrollArea):
         self._placed: list[_Placed] = []
         self._selected = (0, 0)
         self._current: Key | None = None
-        self._hovered: Key | None = None
-        self._pressed: Key | None = None
         self._measure: Measure = "length"
         self._shows_all = False
         self._is_stale = False
         self._was_wide: bool | None = None
         self.setAccessibleName("Residual stream")
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.setFrameShape(QFrame.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.viewport().setMouseTracking(True)
         self.verticalScrollBar().valueChanged.connect(self._scrolled)
         self.set_theme(LIGHT)
 
@@ -214,33 +208,12 @@ class StreamView(QAbstractScrollArea):
         elif row.layer >= 0:
             self._open_layer(row.layer)
 
-    def mousePressEvent(self, event: QMouseEvent) -> None:
-        """Remember where a click begins."""
-        if event.button() == Qt.MouseButton.LeftButton:
-            self._pressed = self._key_at(event.position())
+    def _click(self, at: Key) -> None:
+        self._current = at
+        self._tell()
+        self._choose(self._row(at))
 
-    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        """A click that ends where it began chooses its row."""
-        if event.button() != Qt.MouseButton.LeftButton:
-            return
-        pressed, self._pressed = self._pressed, None
-        key = self._key_at(event.position())
-        if key is not None and key == pressed:
-            self._current = key
-            self._tell()
-            self._choose(self._row(key))
-
-    def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        """Point at the row under the pointer."""
-        self._hover(self._key_at(event.position()))
-
-    def viewportEvent(self, event: QEvent) -> bool:
-        """The pointer leaving."""
-        if event.type() == QEvent.Type.Leave:
-            self._hover(None)
-        return super().viewportEvent(event)
-
-    def _key_at(self, place: QPointF) -> Key | None:
+    def _at(self, place: QPointF) -> Key | None:
         if place.y() < self._top:
             return None
         y = place.y() - self._top + self.verticalScrollBar().value()
@@ -382,16 +355,6 @@ class StreamView(QAbstractScrollArea):
         super().resizeEvent(event)
         self._lay_out()
         self._reveal()
-
-    def focusInEvent(self, event: QFocusEvent) -> None:
-        """The current row is framed while keys go here."""
-        super().focusInEvent(event)
-        self.viewport().update()
-
-    def focusOutEvent(self, event: QFocusEvent) -> None:
-        """The frame goes."""
-        super().focusOutEvent(event)
-        self.viewport().update()
 
     # Drawing
 

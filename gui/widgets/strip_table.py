@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QColor,
-    QFocusEvent,
     QHelpEvent,
     QKeyEvent,
     QMouseEvent,
@@ -20,13 +19,14 @@ from PySide6.QtGui import (
     QPen,
     QResizeEvent,
 )
-from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QToolTip, QWidget
+from PySide6.QtWidgets import QToolTip, QWidget
 
 from gui.theme import LIGHT, Theme, lookup_table
 from gui.widgets.legend import draw_hatched
 from gui.widgets.lens_grid import ink_on
 from gui.widgets.lettering import CENTRE, LEFT, Lettering, every
 from gui.widgets.pixels import cover
+from gui.widgets.pointed_area import FocusedArea
 from gui.widgets.sight import Sight
 from gui.widgets.token_text import speak
 
@@ -59,7 +59,7 @@ class Strip:
     sight: Sight | None = None
 
 
-class StripTable(QAbstractScrollArea):
+class StripTable(FocusedArea):
     """Tokens above strips; one column is the query, another may be marked.
 
     Left, Right, Home and End and a click choose the query; with Shift they move the mark. Where
@@ -84,8 +84,6 @@ class StripTable(QAbstractScrollArea):
         self._sentence = ""
         self._gutter, self._more = 0, 0.0
         self.setAccessibleName(name)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.setFrameShape(QFrame.Shape.NoFrame)
         self.viewport().setMouseTracking(True)
         for bar in (self.horizontalScrollBar(), self.verticalScrollBar()):
             bar.valueChanged.connect(lambda _: self.viewport().update())
@@ -300,16 +298,6 @@ class StripTable(QAbstractScrollArea):
         self._lay_out()
         if event.size().width() != event.oldSize().width():
             self._reveal(self._query)
-
-    def focusInEvent(self, event: QFocusEvent) -> None:
-        """The frame is thick while keys go here."""
-        super().focusInEvent(event)
-        self.viewport().update()
-
-    def focusOutEvent(self, event: QFocusEvent) -> None:
-        """The frame is thin again."""
-        super().focusOutEvent(event)
-        self.viewport().update()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Move the query, or the mark with Shift; scroll to other strips."""

@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 from PySide6.QtCore import QEvent, QPointF, QRect, QRectF, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import (
     QColor,
-    QFocusEvent,
     QHelpEvent,
     QKeyEvent,
     QMouseEvent,
@@ -22,11 +21,12 @@ from PySide6.QtGui import (
     QPen,
     QResizeEvent,
 )
-from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QToolTip, QWidget
+from PySide6.QtWidgets import QToolTip, QWidget
 
 from gui.theme import LIGHT, Theme
 from gui.widgets.agreement import agreeing
 from gui.widgets.chips import ChipFonts, Label, Look, hatching
+from gui.widgets.pointed_area import FocusedArea
 from gui.widgets.position_states import PositionStates
 from gui.widgets.strip_layer import Face, StripLayer
 from gui.widgets.token_flow import TokenFlow
@@ -41,7 +41,7 @@ _ROWS_AT_FIRST = 3
 _Chip = tuple[int, bytes, int, bool, bool, float]
 
 
-class TokenStrip(QAbstractScrollArea):
+class TokenStrip(FocusedArea):
     """Owns the chips on screen: where they stand, what state each is drawn in.
 
     Signals:
@@ -72,9 +72,7 @@ class TokenStrip(QAbstractScrollArea):
         self._flash = QTimer(self)
         self._flash.setInterval(_FLASH_MS // _FLASH_STEPS)
         self._flash.timeout.connect(self._fade)
-        self.setFrameShape(QFrame.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.viewport().setMouseTracking(True)
         self.setAccessibleName("Tokens")
         self.set_theme(LIGHT)
@@ -391,16 +389,6 @@ class TokenStrip(QAbstractScrollArea):
             QToolTip.showText(event.globalPos(), _as_plain(text), self.viewport(), where)
             return True
         return super().viewportEvent(event)
-
-    def focusInEvent(self, event: QFocusEvent) -> None:
-        """Show that the arrow keys act here."""
-        super().focusInEvent(event)
-        self.viewport().update()
-
-    def focusOutEvent(self, event: QFocusEvent) -> None:
-        """Show that they no longer do."""
-        super().focusOutEvent(event)
-        self.viewport().update()
 
     def describe_place(self, place: int) -> str:
         """All that is known of a token, fallen ones counted, as lines of plain text."""

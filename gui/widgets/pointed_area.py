@@ -1,0 +1,73 @@
+"""Pictures in a scroll area: drawn anew when keys begin to go there, and pointed at."""
+
+from typing import Generic, TypeVar
+
+from PySide6.QtCore import QEvent, QPointF, Qt
+from PySide6.QtGui import QFocusEvent, QMouseEvent
+from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QWidget
+
+At = TypeVar("At")  # what can be pointed at: a row, a cell; equal to itself when found again
+
+
+class FocusedArea(QAbstractScrollArea):
+    """Shows by what it draws whether keys go there."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        """Keys go here from now on."""
+        super().focusInEvent(event)
+        self.viewport().update()
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        """They go elsewhere."""
+        super().focusOutEvent(event)
+        self.viewport().update()
+
+
+class PointedArea(FocusedArea, Generic[At]):
+    """Tells what the pointer is over, and what was clicked: pressed and let go in one place."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._hovered: At | None = None
+        self._pressed: At | None = None
+        self.viewport().setMouseTracking(True)
+
+    def _at(self, place: QPointF) -> At | None:
+        """What stands at a place in the viewport; None where nothing does."""
+        raise NotImplementedError
+
+    def _hover(self, at: At | None) -> None:
+        """The pointer is over this; it may have been before."""
+        raise NotImplementedError
+
+    def _click(self, at: At) -> None:
+        raise NotImplementedError
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """Remember where a click begins."""
+        if event.button() == Qt.MouseButton.LeftButton:
+            self._pressed = self._at(event.position())
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        """A click ends where it began, or is none."""
+        if event.button() != Qt.MouseButton.LeftButton:
+            return
+        pressed, self._pressed = self._pressed, None
+        at = self._at(event.position())
+        if at is not None and at == pressed:
+            self._click(at)
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        """Tell what is under the pointer."""
+        self._hover(self._at(event.position()))
+
+    def viewportEvent(self, event: QEvent) -> bool:
+        """The pointer leaving."""
+        if event.type() == QEvent.Type.Leave:
+            self._hover(None)
+        return super().viewportEvent(event)
