@@ -5,7 +5,7 @@ makes each when it is first named, so those that come later are named by their m
 `QtCore.Qt`, whose enumerations take longest of all.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -21,11 +21,11 @@ from gui import style
 from gui.theme import Theme
 
 if TYPE_CHECKING:
+    from gui.command_menus import CommandMenus
     from gui.commands import Command
     from gui.message_bar import MessageBar
     from gui.panels.base import Lead, Panel
     from gui.panels.table import PanelRow
-    from gui.state import State
     from gui.view import View
     from gui.widgets.fitting_label import FittingLabel
     from gui.widgets.fitting_tabs import FittingTabs
@@ -38,12 +38,9 @@ _LOW = 850  # up to this height panels at the right share one place as tabs
 # keys, clicks and timers need not wait for the whole: the text, then heads, then what follows.
 _TURNS = (("top",), ("center", "left"), ("right", "bottom"))
 
-# Commands that the model's button offers too.
-_MODEL_DOORS = ("library", "download", "open", "open_file")
-
 
 class MainWindow(QMainWindow):
-    """Owns panels, docks, menus and toolbar; shows views, passes wishes on."""
+    """Owns panels, docks and menus; shows views, passes wishes on."""
 
     painted = Signal()  # for the first time
     wished = Signal(object)
@@ -62,9 +59,6 @@ class MainWindow(QMainWindow):
         self._panels: dict[str, Panel] = {}  # those that are made
         self._empty: dict[str, QWidget] = {}  # what takes the place of the others
         self._docks: dict[str, QtWidgets.QDockWidget] = {}
-        self._actions: list[tuple[Command, QtGui.QAction]] = []
-        self._changing: list[tuple[Command, QtGui.QAction]] = []  # those that may look different
-        self._looks: dict[str, tuple[bool, bool]] = {}  # checked, enabled: by command
         self._edges: dict[str, str] = {}  # of the panels' usual places
         self._behind: set[str] = set()  # panels whose docks are behind others
         self._view: View | None = None
@@ -74,8 +68,8 @@ class MainWindow(QMainWindow):
         self._usual_layout = QByteArray()
         self._around = QByteArray()  # the layout to come back to while the center is alone
         self._panel_in_use: Panel | None = None
-        self.message_bar: MessageBar  # this and the next three come with the furniture
-        self._models: QtWidgets.QToolButton
+        self.menus: CommandMenus  # this and the next three come with the furniture
+        self.message_bar: MessageBar
         self._centered: FittingTabs
         self._status: FittingLabel
         welcome = QHBoxLayout()
@@ -126,8 +120,7 @@ class MainWindow(QMainWindow):
         is not given yet has its place all the same, for `add_panel`.
         """
         self._make_bars()
-        self._make_actions(commands)
-        self._fill_models(models)
+        self._make_menus(commands, models)
         made = {panel.name: panel for panel in panels}
         last: dict[str, QtWidgets.QDockWidget] = {}
         for row in rows:
@@ -165,11 +158,6 @@ class MainWindow(QMainWindow):
         from gui.widgets.fitting_tabs import FittingTabs  # noqa: PLC0415
 
         self.message_bar = MessageBar()
-        self._models = QtWidgets.QToolButton()
-        self._models.setPopupMode(QtWidgets.QToolButton.ToolButtonPopupMode.InstantPopup)
-        self._models.setToolTip("Choose a model")
-        self._models.setAccessibleName("Model")
-        self._models.setText("Model")
         self._centered = FittingTabs(self)
         self._status = FittingLabel(name="State of the model", fills=True)
         self.statusBar().addWidget(self._status, 1)
@@ -177,6 +165,15 @@ class MainWindow(QMainWindow):
         self._is_furnished = True
         if self._theme is not None:
             self._dress(self._theme)
+
+    def _make_menus(
+        self, commands: Sequence["Command"], models: Sequence[tuple[str, Path]]
+    ) -> None:
+        from gui.command_menus import CommandMenus  # noqa: PLC0415 - after the first paint
+
+        self.menus = CommandMenus(self, commands, models)
+        self.menus.wished.connect(self.wished)
+        self.menus.command_wanted.connect(self.command_wanted)
 
     def add_panel(self, panel: "Panel") -> None:
         """Put a panel into the place that `furnish` kept for it; it draws what the others show."""
@@ -280,73 +277,6 @@ class MainWindow(QMainWindow):
             if is_first and not following.place.startswith("center"):
                 self._docks[row.name].raise_()
 
-    def _make_actions(self, commands: Sequence["Command"]) -> None:
-        menus: dict[str, QtWidgets.QMenu] = {}
-        toolbar = QtWidgets.QToolBar("Commands")
-        toolbar.setObjectName("toolbar")
-        toolbar.setMovable(False)
-        toolbar.addWidget(self._models)
-        for command in commands:
-            menu = menus.get(command.menu) or self._make_menu(menus, command.menu)
-            action = QtGui.QAction(command.title, self)
-            action.setObjectName(command.id)
-            action.setShortcuts([QtGui.QKeySequence(keys) for keys in command.shortcuts])
-            action.setStatusTip(command.help)
-            keys = ", ".join(command.shortcuts)
-            action.setToolTip(f"{command.help} ({keys})" if keys else command.help)
-            action.setCheckable(command.checked is not None)
-            action.triggered.connect(self._doer(command))
-            menu.addAction(action)
-            if command.on_toolbar:
-                toolbar.addAction(action)
-            self._actions.append((command, action))
-            if command.may_change:
-                self._changing.append((command, action))
-        self.addToolBar(toolbar)
-
-    def _fill_models(self, models: Sequence[tuple[str, Path]]) -> None:
-        from gui.wishes import OpenModel  # noqa: PLC0415 - after the first paint
-
-        menu = QtWidgets.QMenu(self)
-        for name, path in models:
-            action = menu.addAction(name)
-            action.setToolTip(str(path))
-            action.triggered.connect(lambda _on=False, path=path: self.wished.emit(OpenModel(path)))
-        menu.addSeparator()
-        menu.addActions([action for command, action in self._actions if command.id in _MODEL_DOORS])
-        self._models.setMenu(menu)
-
-    def add_to_menu(self, menu: "QtWidgets.QMenu", behind: str) -> None:
-        """Put a menu of somebody else's behind a command's action, wherever that stands."""
-        action = next(action for command, action in self._actions if command.id == behind)
-        for place in self.findChildren(QtWidgets.QMenu):
-            actions = place.actions()
-            if action in actions[:-1]:
-                place.insertMenu(actions[actions.index(action) + 1], menu)
-            elif action in actions:
-                place.addMenu(menu)
-
-    def _make_menu(self, menus: "dict[str, QtWidgets.QMenu]", title: str) -> "QtWidgets.QMenu":
-        menu = QtWidgets.QMenu(title, self)
-        menu.setToolTipsVisible(True)
-        self.menuBar().addMenu(menu)
-        menus[title] = menu
-        return menu
-
-    def _doer(self, command: "Command") -> Callable[[], None]:
-        def do() -> None:
-            if command.wish is None:
-                self.command_wanted.emit(command.id)
-            elif self._view is not None:
-                wish = command.wish(self._view.state)
-                if wish is not None:
-                    self.wished.emit(wish)
-                # The user's click has checked the action already, which its command may not do.
-                self._looks.pop(command.id, None)
-                self._show_actions(self._view.state)
-
-        return do
-
     # Showing
 
     def show_view(self, view: "View") -> None:
@@ -359,10 +289,10 @@ class MainWindow(QMainWindow):
             self.message_bar.forget_info()
         self._view = view
         self.use_theme(view.theme)
-        self._show_actions(view.state)
+        self.menus.show_state(view.state)
         self._status.set_wordings(view.status)
         if view.reading is not None:
-            self._models.setText(f"Model: {view.reading.info.name}")
+            self.menus.show_model(view.reading.info.name)
         # What still waits for an older one comes first: nothing waits for ever.
         self._turns += [turn for turn in _TURNS if turn not in self._turns]
         self._take_turn()
@@ -384,14 +314,6 @@ class MainWindow(QMainWindow):
     def is_drawn(self) -> bool:
         """Whether all panels that can be seen have drawn the view."""
         return not self._turns
-
-    def _show_actions(self, state: "State") -> None:
-        for command, action in self._changing:
-            looks = command.checked is not None and command.checked(state), command.enabled(state)
-            if looks != self._looks.get(command.id):
-                self._looks[command.id] = looks
-                action.setChecked(looks[0])
-                action.setEnabled(looks[1])
 
     # Layout
 
@@ -468,7 +390,7 @@ class MainWindow(QMainWindow):
         """List all commands and their keys."""
         from gui.shortcut_list import ShortcutList  # noqa: PLC0415 - hardly any start needs it
 
-        dialog = ShortcutList([command for command, _action in self._actions], self)
+        dialog = ShortcutList(self.menus.commands, self)
         dialog.show()
 
     def show_about(self) -> None:

@@ -43,7 +43,7 @@ class ModelDoors(QObject):
         self.recent_menu.chosen.connect(self.chosen)
         self._drop = ModelDrop(window)
         self._drop.dropped.connect(self.chosen)
-        window.add_to_menu(self.recent_menu, behind="open_file")
+        window.menus.add_menu(self.recent_menu, behind="open_file")
 
     def show_library(self) -> None:
         """List the models on this computer."""

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt, QTimer
-from PySide6.QtWidgets import QApplication, QPushButton, QWidget
+from PySide6.QtWidgets import QApplication, QPushButton, QToolButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from engine.hub import Client
@@ -431,7 +431,9 @@ def test_the_list_of_models_leads_to_the_download(qtbot: QtBot, whole: WholeWind
 
 
 def test_the_button_of_the_model_offers_the_download(whole: WholeWindow) -> None:
-    menu = whole.window._models.menu()
+    (button,) = (b for b in whole.window.findChildren(QToolButton) if b.accessibleName() == "Model")
+    menu = button.menu()
+    assert menu is not None
     assert whole.action("download") in menu.actions()
 
 
