@@ -16,10 +16,9 @@ from PySide6.QtWidgets import QWidget
 from gui.theme import LIGHT, Theme
 from gui.widgets.arithmetic_drawing import ArithmeticDrawing
 from gui.widgets.arithmetic_stages import Item, Marks, Stage, Term, full_text, summary
-from gui.widgets.pointed_area import PointedArea
+from gui.widgets.scrolled_picture import STALE, PointedPicture
 
 HINT = "Point at a number to read all its digits."
-_STALE = 0.45
 
 At = tuple[int, int]  # which item, which of its numbers
 
@@ -34,7 +33,7 @@ class _Placed:
     head: QRectF
 
 
-class ArithmeticView(PointedArea[At]):
+class ArithmeticView(PointedPicture[At]):
     """Draws stages and tells the number under the pointer, or else the current one.
 
     Up and Down go to another row, Left, Right, Home and End along it, with Ctrl to the first
@@ -48,7 +47,6 @@ class ArithmeticView(PointedArea[At]):
         self._stages: tuple[Stage, ...] = ()
         self._placed: list[_Placed] = []
         self._sentence = ""
-        self._is_stale = False
         self._current: At | None = None
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.verticalScrollBar().valueChanged.connect(lambda _value: self._hover(None))
@@ -80,12 +78,6 @@ class ArithmeticView(PointedArea[At]):
         self.set_stages(())
         self._sentence = sentence
         self._tell()
-
-    def set_stale(self, is_stale: bool) -> None:  # noqa: FBT001
-        """Dim what is shown while the next is on its way."""
-        if is_stale != self._is_stale:
-            self._is_stale = is_stale
-            self.viewport().update()
 
     # What is shown
 
@@ -250,14 +242,14 @@ class ArithmeticView(PointedArea[At]):
         with QPainter(self.viewport()) as painter:
             painter.fillRect(self.viewport().rect(), QColor(self._theme.surface))
             if not self._stages:
-                painter.setFont(self._drawing.body.font)
                 painter.setPen(QColor(self._theme.text_dim))
-                flags = Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap
-                painter.drawText(self.viewport().rect(), int(flags), self._sentence)
+                self._drawing.body.draw_in_middle(
+                    painter, QRectF(self.viewport().rect()), self._sentence
+                )
                 return
             painter.setRenderHint(QPainter.RenderHint.Antialiasing)
             if self._is_stale:
-                painter.setOpacity(_STALE)
+                painter.setOpacity(STALE)
             offset = self.verticalScrollBar().value()
             painter.translate(0, -offset)
             sight = QRectF(event.rect()).translated(0, offset)

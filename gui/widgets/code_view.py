@@ -34,11 +34,11 @@ from PySide6.QtWidgets import QFrame, QTextEdit, QWidget
 
 from gui.theme import LIGHT, Theme
 from gui.widgets.code_spans import Kind, Part, PartKind, spans
+from gui.widgets.scrolled_picture import STALE
 
 _STEP_KEYS = (Qt.Key.Key_PageUp, Qt.Key.Key_PageDown)  # a clicker's
 _ENTER = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
 _TO_END = QTextCursor.MoveOperation.EndOfBlock
-_STALE = 0.45
 _HANG = 2  # letters by which what continues a line stands in
 
 _Run = tuple[str, QTextCharFormat]
@@ -237,7 +237,7 @@ class CodeView(QTextEdit):
         super().paintEvent(event)
         if self._is_stale:
             veil = QColor(self._theme.surface)
-            veil.setAlphaF(1 - _STALE)
+            veil.setAlphaF(1 - STALE)
             with QPainter(self.viewport()) as painter:
                 painter.fillRect(event.rect(), veil)
 

@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 from PySide6.QtCore import QEvent, QPoint, QPointF, QRect, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QColor,
-    QFocusEvent,
     QKeyEvent,
     QMouseEvent,
     QPainter,
@@ -16,7 +15,7 @@ from PySide6.QtGui import (
     QRegion,
     QResizeEvent,
 )
-from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QWidget
+from PySide6.QtWidgets import QWidget
 
 from gui.theme import LIGHT, Theme, lookup_table
 from gui.widgets.atlas_layout import SMALLEST, AtlasLayout, Room
@@ -34,6 +33,7 @@ from gui.widgets.pixels import (
     strokes,
 )
 from gui.widgets.scales import tone_table
+from gui.widgets.scrolled_picture import STALE, ScrolledPicture
 
 Head = tuple[int, int]  # layer, head
 
@@ -42,7 +42,7 @@ _WORTH = 0.75  # how much smaller captions under the thumbnails may make them
 _ROOMY = 40  # logical pixels of a box from which on the gaps are wide
 
 
-class HeadAtlas(QAbstractScrollArea):
+class HeadAtlas(ScrolledPicture):
     """The thumbnails of all heads, their order, the selected one and the one pointed at.
 
     One canvas holds all thumbnails and their labels; a step that adds one row to the text
@@ -68,15 +68,12 @@ class HeadAtlas(QAbstractScrollArea):
         self._selected: Head | None = None
         self._hovered: Head | None = None
         self._sentence = ""
-        self._is_stale = False
         self._tones: NDArray[np.uint32] | None = None
         self._canvas = Canvas(1, 1, 1.0)
         self._layout: AtlasLayout | None = None
         self._changed: tuple[int, int] | None = None  # bin rows to recolour; None: all
         self._is_laid_out = False
         self._take_theme(LIGHT)
-        self.setFrameShape(QFrame.Shape.NoFrame)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.viewport().setMouseTracking(True)
         self.viewport().setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
         self.setAccessibleName("Attention of all heads")
@@ -186,12 +183,6 @@ class HeadAtlas(QAbstractScrollArea):
         """Show a sentence instead of heads."""
         self._sentence = sentence
         self.viewport().update()
-
-    def set_stale(self, is_stale: bool) -> None:  # noqa: FBT001
-        """Dim what is shown while the next is on its way."""
-        if is_stale != self._is_stale:
-            self._is_stale = is_stale
-            self.viewport().update()
 
     def head_rect(self, layer: int, head: int) -> QRectF | None:
         """Where a head's thumbnail is, in the viewport's logical pixels; None if not shown."""
@@ -535,7 +526,7 @@ class HeadAtlas(QAbstractScrollArea):
             self._draw_over(painter)
             if self._is_stale:
                 veil = QColor(theme.surface)
-                veil.setAlphaF(0.55)
+                veil.setAlphaF(1 - STALE)
                 painter.fillRect(self.viewport().rect(), veil)
             if self._hovered is not None:
                 self._draw_frame(painter, self._hovered, theme.text, theme.stroke)
@@ -563,11 +554,9 @@ class HeadAtlas(QAbstractScrollArea):
         theme = self._theme
         place = self.viewport().rect()
         painter.fillRect(place, QColor(theme.surface))
-        painter.setFont(self._body.font)
         painter.setPen(QColor(theme.text_dim))
         room = QRectF(place).adjusted(*(4 * theme.unit * side for side in (1, 1, -1, -1)))
-        flags = Qt.TextFlag.TextWordWrap | Qt.AlignmentFlag.AlignCenter
-        painter.drawText(room, int(flags), self._sentence)
+        self._body.draw_in_middle(painter, room, self._sentence)
 
     def _draw_frame(self, painter: QPainter, head: Head, colour: str, width: float) -> None:
         place = self.head_rect(*head)
@@ -656,16 +645,6 @@ class HeadAtlas(QAbstractScrollArea):
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         """The press was the choice."""
         event.accept()
-
-    def focusInEvent(self, event: QFocusEvent) -> None:
-        """Show that the keys go here."""
-        self.viewport().update()
-        super().focusInEvent(event)
-
-    def focusOutEvent(self, event: QFocusEvent) -> None:
-        """The keys go elsewhere."""
-        self.viewport().update()
-        super().focusOutEvent(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Ask for the head beside the selected one, in the order shown."""

@@ -21,6 +21,7 @@ from gui.widgets.legend import Legend
 from gui.widgets.lettering import Lettering, quoted
 from gui.widgets.pixels import Canvas, hatched, keeps_lines, packed
 from gui.widgets.scales import Extent, WeightScale, colour_table, exact, levels
+from gui.widgets.scrolled_picture import STALE
 
 QUERY_AXIS, KEY_AXIS = "query (who looks)", "key (at whom)"
 HINT = "Point at a weight to read it."
@@ -284,7 +285,7 @@ class HeadView(QWidget):
     def _draw_marks(self, painter: QPainter) -> None:
         if self._is_stale:
             veil = QColor(self._theme.surface)
-            veil.setAlphaF(0.55)
+            veil.setAlphaF(1 - STALE)
             painter.fillRect(self.rect(), veil)
         if not self._is_empty:
             self._draw_selection(painter)
@@ -346,11 +347,9 @@ class HeadView(QWidget):
     def _draw_sentence(self, painter: QPainter) -> None:
         theme = self._theme
         painter.fillRect(self.rect(), QColor(theme.surface))
-        painter.setFont(self._body.font)
         painter.setPen(QColor(theme.text_dim))
         place = QRectF(self.rect()).adjusted(*(4 * theme.unit * side for side in (1, 1, -1, -1)))
-        flags = Qt.TextFlag.TextWordWrap | Qt.AlignmentFlag.AlignCenter
-        painter.drawText(place, int(flags), self._sentence)
+        self._body.draw_in_middle(painter, place, self._sentence)
 
     # Qt's
 

@@ -23,13 +23,12 @@ from gui.theme import LIGHT, Theme
 from gui.widgets.lens_text import LensTable
 from gui.widgets.lettering import CENTRE, LEFT, RIGHT, Lettering, every
 from gui.widgets.pixels import cover, packed, pool, sides, spans
-from gui.widgets.pointed_area import PointedArea
+from gui.widgets.scrolled_picture import STALE, PointedPicture
 
 DEPTH_AXIS = "after ↓"
 LEGEND = ("probability of the top token", "top token's p", "p")
 RIGHT_MARK = ("bold, underlined: what really follows", "bold: really follows", "bold: follows")
 
-_STALE = 0.45
 _LEAST_COLUMN, _LARGEST_COLUMN = 4.6, 9.0  # ems
 _HIGHEST_ROW = 3.0  # lines
 _LETTERED = 2.2  # ems from which on a cell has room for letters
@@ -81,7 +80,7 @@ def levels_of(lens: Lens) -> NDArray[np.uint8]:
     return level
 
 
-class LensGrid(PointedArea[Cell]):
+class LensGrid(PointedPicture[Cell]):
     """Each cell is its top token, shaded by that token's probability.
 
     Left, Right, Home and End ask for another position, Up and Down move among the depths; a click
@@ -99,7 +98,6 @@ class LensGrid(PointedArea[Cell]):
         self._position: int | None = None
         self._depth: int | None = None  # None: the output
         self._shows_all = False
-        self._is_stale = False
         self._overview: NDArray[np.uint32] = np.zeros((1, 1), np.uint32)
         self.setAccessibleName("Logit lens")
         for bar in (self.verticalScrollBar(), self.horizontalScrollBar()):
@@ -150,12 +148,6 @@ class LensGrid(PointedArea[Cell]):
             self._shows_all = shows_all
             self._lay_out()
             self._reveal()
-
-    def set_stale(self, is_stale: bool) -> None:  # noqa: FBT001
-        """Dim what is shown while the next is on its way."""
-        if is_stale != self._is_stale:
-            self._is_stale = is_stale
-            self.viewport().update()
 
     # What is shown
 
@@ -269,13 +261,11 @@ class LensGrid(PointedArea[Cell]):
         with QPainter(self.viewport()) as painter:
             painter.fillRect(area, QColor(theme.surface))
             if table is None:
-                painter.setFont(self._body.font)
                 painter.setPen(QColor(theme.text_dim))
-                flags = Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap
-                painter.drawText(area, int(flags), self._sentence)
+                self._body.draw_in_middle(painter, area, self._sentence)
                 return
             if self._is_stale:
-                painter.setOpacity(_STALE)
+                painter.setOpacity(STALE)
             p = self._places
             cells = QRectF(p.left - 1, p.top - 1, p.width + 2, p.height + 2)
             painter.setClipRect(cells)

@@ -95,6 +95,12 @@ class Lettering:
             self._sentence = text, self._metrics.horizontalAdvance(text)
         return self._sentence[1] <= width
 
+    def draw_in_middle(self, painter: QPainter, place: QRectF, text: str) -> None:
+        """Draw a sentence in the middle of a place, on as many lines as it takes."""
+        painter.setFont(self.font)
+        flags = Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap
+        painter.drawText(place, int(flags), text)
+
     def draw_long(self, painter: QPainter, place: QRectF, text: str) -> None:
         """Draw a sentence on one line, elided to its place."""
         if not self.fits(text, place.width()):

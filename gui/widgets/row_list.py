@@ -20,10 +20,9 @@ from gui.theme import LIGHT, Theme
 from gui.widgets.candidate_columns import Span
 from gui.widgets.lettering import LEFT, Lettering
 from gui.widgets.pixels import cover
-from gui.widgets.pointed_area import PointedArea
+from gui.widgets.scrolled_picture import STALE, PointedPicture
 
 _LEAST_ROWS = 3
-_STALE = 0.45
 
 
 class Cell(NamedTuple):
@@ -39,7 +38,7 @@ class Cell(NamedTuple):
         letters.draw_across(painter, left, width, middle, text, align)
 
 
-class RowList(PointedArea[int]):
+class RowList(PointedPicture[int]):
     """Rows of one height; only those in sight are painted.
 
     Arrow keys, Home and End, and Page Up and Down where `HAS_PAGES`, move the current row; Enter
@@ -57,7 +56,6 @@ class RowList(PointedArea[int]):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._sentence = ""
-        self._is_stale = False
         self._current = 0
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.verticalScrollBar().valueChanged.connect(self._scrolled)
@@ -127,18 +125,7 @@ class RowList(PointedArea[int]):
             self._sentence = sentence
             self._rearrange()
 
-    def set_stale(self, is_stale: bool) -> None:  # noqa: FBT001
-        """Dim what is shown: it is no longer, or not yet, true of what else is on the window."""
-        if is_stale != self._is_stale:
-            self._is_stale = is_stale
-            self.viewport().update()
-
     # What is shown
-
-    @property
-    def is_stale(self) -> bool:
-        """Whether it is dimmed."""
-        return self._is_stale
 
     @property
     def sentence(self) -> str:
@@ -245,13 +232,11 @@ class RowList(PointedArea[int]):
         with QPainter(self.viewport()) as painter:
             painter.fillRect(area, QColor(theme.surface))
             if self._sentence:
-                painter.setFont(self._body.font)
                 painter.setPen(QColor(theme.text_dim))
-                flags = Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap
-                painter.drawText(area, int(flags), self._sentence)
+                self._body.draw_in_middle(painter, QRectF(area), self._sentence)
                 return
             if self._is_stale:
-                painter.setOpacity(_STALE)
+                painter.setOpacity(STALE)
             rows, high = self.rows_in_sight(), self._row_height
             top = self.row_place(rows.start).top()
             for row in rows:

@@ -21,11 +21,10 @@ from PySide6.QtWidgets import QWidget
 from gui.theme import LIGHT, Theme, lookup_table
 from gui.widgets.candidate_columns import Span
 from gui.widgets.lettering import CENTRE, LEFT, RIGHT, Lettering, every
-from gui.widgets.pointed_area import PointedArea
+from gui.widgets.scrolled_picture import STALE, PointedPicture
 from gui.widgets.stream_columns import Measure, StreamColumns, stream_columns
 from gui.widgets.stream_table import Kind, Row, StreamTable, length_text, signed
 
-_STALE = 0.45
 _LEAST_ROW = 2.0  # logical pixels
 _FAINT = 0.5  # of the MLP's bars where no row has a label
 _LEAST_HUE = 0.45  # of the way from no colour to full colour, for the smallest share
@@ -44,7 +43,7 @@ class _Placed:
     height: float
 
 
-class StreamView(PointedArea[Key]):
+class StreamView(PointedPicture[Key]):
     """Rows from top to bottom beside the stream; only those in sight are painted.
 
     Up, Down, Home and End move the current row; Enter or a click chooses its head, or opens its
@@ -64,7 +63,6 @@ class StreamView(PointedArea[Key]):
         self._current: Key | None = None
         self._measure: Measure = "length"
         self._shows_all = False
-        self._is_stale = False
         self._was_wide: bool | None = None
         self.setAccessibleName("Residual stream")
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -117,12 +115,6 @@ class StreamView(PointedArea[Key]):
             self._lay_out()
             self._reveal()
             self._tell()
-
-    def set_stale(self, is_stale: bool) -> None:  # noqa: FBT001
-        """Dim what is shown while the next is on its way."""
-        if is_stale != self._is_stale:
-            self._is_stale = is_stale
-            self.viewport().update()
 
     # What is shown
 
@@ -364,14 +356,12 @@ class StreamView(PointedArea[Key]):
         with QPainter(self.viewport()) as painter:
             painter.fillRect(area, QColor(theme.surface))
             if table is None:
-                painter.setFont(self._body.font)
                 painter.setPen(QColor(theme.text_dim))
-                flags = Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap
-                painter.drawText(area, int(flags), self._sentence)
+                self._body.draw_in_middle(painter, area, self._sentence)
                 return
             painter.setRenderHint(QPainter.RenderHint.Antialiasing)
             if self._is_stale:
-                painter.setOpacity(_STALE)
+                painter.setOpacity(STALE)
             offset = self._top - self.verticalScrollBar().value()
             for placed in self._placed:
                 place = QRectF(0, placed.top + offset, area.width(), placed.height)

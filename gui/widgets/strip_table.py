@@ -26,7 +26,7 @@ from gui.widgets.legend import draw_hatched
 from gui.widgets.lens_grid import ink_on
 from gui.widgets.lettering import CENTRE, LEFT, Lettering, every
 from gui.widgets.pixels import cover
-from gui.widgets.pointed_area import FocusedArea
+from gui.widgets.scrolled_picture import STALE, ScrolledPicture
 from gui.widgets.sight import Sight
 from gui.widgets.token_text import speak
 
@@ -38,7 +38,6 @@ _NARROW = 4.2  # to which it shrinks if all then fit
 _WIDEST = 9.0  # to which it grows while there are few
 _MOST_MORE = 2.5  # lines by which a strip grows where there is room
 _LEAST_LETTERED = 2.4  # ems below which a column has no letters
-_STALE = 0.45
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +58,7 @@ class Strip:
     sight: Sight | None = None
 
 
-class StripTable(FocusedArea):
+class StripTable(ScrolledPicture):
     """Tokens above strips; one column is the query, another may be marked.
 
     Left, Right, Home and End and a click choose the query; with Shift they move the mark. Where
@@ -80,7 +79,6 @@ class StripTable(FocusedArea):
         self._query: int | None = None
         self._mark: int | None = None
         self._is_whole = False
-        self._is_stale = False
         self._sentence = ""
         self._gutter, self._more = 0, 0.0
         self.setAccessibleName(name)
@@ -134,23 +132,12 @@ class StripTable(FocusedArea):
             self._lay_out()
             self._reveal(self._query)
 
-    def set_stale(self, is_stale: bool) -> None:  # noqa: FBT001
-        """Dim what is shown while the next is on its way."""
-        if is_stale != self._is_stale:
-            self._is_stale = is_stale
-            self.viewport().update()
-
     # What is shown
 
     @property
     def strips(self) -> tuple[Strip, ...]:
         """The strips, from top to bottom."""
         return self._strips
-
-    @property
-    def is_stale(self) -> bool:
-        """Whether what is shown is dimmed."""
-        return self._is_stale
 
     @property
     def is_lettered(self) -> bool:
@@ -359,7 +346,7 @@ class StripTable(FocusedArea):
                 flags = Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap
                 painter.drawText(area, int(flags), self._sentence)
                 return
-            painter.setOpacity(_STALE if self._is_stale else 1.0)
+            painter.setOpacity(STALE if self._is_stale else 1.0)
             right = QRectF(self._gutter, 0, area.width() - self._gutter, area.height())
             painter.save()
             painter.setClipRect(right)

@@ -26,8 +26,8 @@ from PySide6.QtWidgets import QToolTip, QWidget
 from gui.theme import LIGHT, Theme
 from gui.widgets.agreement import agreeing
 from gui.widgets.chips import ChipFonts, Label, Look, hatching
-from gui.widgets.pointed_area import FocusedArea
 from gui.widgets.position_states import PositionStates
+from gui.widgets.scrolled_picture import ScrolledPicture
 from gui.widgets.strip_layer import Face, StripLayer
 from gui.widgets.token_flow import TokenFlow
 from gui.widgets.token_text import begun_character, describe, display, joined_to_previous, speak
@@ -41,7 +41,7 @@ _ROWS_AT_FIRST = 3
 _Chip = tuple[int, bytes, int, bool, bool, float]
 
 
-class TokenStrip(FocusedArea):
+class TokenStrip(ScrolledPicture):
     """Owns the chips on screen: where they stand, what state each is drawn in.
 
     Signals:

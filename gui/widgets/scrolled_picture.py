@@ -1,4 +1,4 @@
-"""Pictures in a scroll area: drawn anew when keys begin to go there, and pointed at."""
+"""What pictures that are scrolled have in common: the keys, waiting, and the pointer."""
 
 from typing import Generic, TypeVar
 
@@ -6,16 +6,30 @@ from PySide6.QtCore import QEvent, QPointF, Qt
 from PySide6.QtGui import QFocusEvent, QMouseEvent
 from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QWidget
 
+STALE = 0.45  # how opaque a picture is that is out of date
+
 At = TypeVar("At")  # what can be pointed at: a row, a cell; equal to itself when found again
 
 
-class FocusedArea(QAbstractScrollArea):
-    """Shows by what it draws whether keys go there."""
+class ScrolledPicture(QAbstractScrollArea):
+    """Shows by what it draws whether keys go there, and whether it is out of date."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setFrameShape(QFrame.Shape.NoFrame)
+        self._is_stale = False
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether it is dimmed."""
+        return self._is_stale
+
+    def set_stale(self, is_stale: bool) -> None:  # noqa: FBT001
+        """Dim what is shown: it is no longer, or not yet, true of what else is on the window."""
+        if is_stale != self._is_stale:
+            self._is_stale = is_stale
+            self.viewport().update()
 
     def focusInEvent(self, event: QFocusEvent) -> None:
         """Keys go here from now on."""
@@ -28,7 +42,7 @@ class FocusedArea(QAbstractScrollArea):
         self.viewport().update()
 
 
-class PointedArea(FocusedArea, Generic[At]):
+class PointedPicture(ScrolledPicture, Generic[At]):
     """Tells what the pointer is over, and what was clicked: pressed and let go in one place."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
