@@ -4,7 +4,7 @@ from math import floor, log10
 from typing import ClassVar
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QFrame, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from engine.formats import DEVICE_TITLES, FORMAT_SENTENCES, Consequence
 from engine.reading import Reading
@@ -18,6 +18,7 @@ from gui.view import View
 from gui.widgets.arithmetic_stages import exact
 from gui.widgets.fitting_label import plain_tip
 from gui.widgets.lettering import quoted
+from gui.widgets.scrolled_page import ScrolledPage
 from gui.widgets.token_text import display
 from gui.widgets.wrapping_label import WrappingLabel
 from gui.wishes import WantConsequence
@@ -155,13 +156,8 @@ class FormatPanel(AskingPanel):
         for label in self._labels:
             self._rows.addWidget(label)
         self._rows.addStretch(1)
-        scroll = QScrollArea()
-        scroll.setFrameShape(QFrame.Shape.NoFrame)
-        scroll.setWidgetResizable(True)
-        scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        scroll.setWidget(content)
-        for widget in (content, scroll.viewport()):
-            widget.setAutoFillBackground(False)
+        scroll = ScrolledPage(content)
+        scroll.setFocusPolicy(Qt.FocusPolicy.StrongFocus)  # there is nothing in it to go to
         outer = QVBoxLayout(self)
         outer.setContentsMargins(0, 0, 0, 0)
         outer.addWidget(scroll)

@@ -6,11 +6,9 @@ import numpy as np
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
     QButtonGroup,
-    QFrame,
     QGridLayout,
     QHBoxLayout,
     QRadioButton,
-    QScrollArea,
     QVBoxLayout,
     QWidget,
 )
@@ -32,6 +30,7 @@ from gui.widgets.fitting_label import plain_tip
 from gui.widgets.lettering import quoted
 from gui.widgets.mask_schema import MaskSchema
 from gui.widgets.number_field import Number, NumberField, NumberKind
+from gui.widgets.scrolled_page import ScrolledPage
 from gui.widgets.user_slider import UserSlider
 from gui.widgets.wrapping_label import WrappingLabel
 from gui.wishes import SetMask
@@ -245,17 +244,9 @@ class MaskPanel(Panel):
         self._rows.addLayout(self._drawing)
         self._rows.addWidget(self.note)
         self._rows.addStretch(1)
-        scroll = QScrollArea()
-        scroll.setFrameShape(QFrame.Shape.NoFrame)
-        scroll.setWidgetResizable(True)
-        scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        scroll.setWidget(content)
-        for widget in (content, scroll.viewport()):
-            widget.setAutoFillBackground(False)
         outer = QVBoxLayout(self)
         outer.setContentsMargins(0, 0, 0, 0)
-        outer.addWidget(scroll)
+        outer.addWidget(ScrolledPage(content))
 
     def _field(self, name: str, least: int, check: Any) -> NumberField:  # noqa: ANN401
         use = "use 1 or more" if least else "use 0 or more"

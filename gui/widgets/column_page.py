@@ -2,22 +2,23 @@
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import Qt
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from gui.theme import LIGHT, Theme
 from gui.widgets.curves import CurveChart
+from gui.widgets.scrolled_page import ScrolledPage
 
 _MUCH = 1000  # charts take what is left over, and nothing but them
 _WIDE_EMS = 66  # of the axes' letters: from here on two columns
 
 
-class ColumnPage(QScrollArea):
+class ColumnPage(ScrolledPage):
     """Owns the arrangement of two groups of widgets, the second below or beside the first."""
 
     def __init__(self, first: Sequence[QWidget], second: Sequence[QWidget]) -> None:
-        super().__init__()
+        self.content = QWidget()  # all of it, of which the page shows as much as there is room for
+        super().__init__(self.content)
         self._em = LIGHT.font_axis
         self._groups = [QWidget(), QWidget()]
         self._columns = [QVBoxLayout(group) for group in self._groups]
@@ -26,20 +27,14 @@ class ColumnPage(QScrollArea):
             for widget in widgets:
                 column.addWidget(widget, _MUCH if isinstance(widget, CurveChart) else 0)
             column.addStretch(1)
-        self.content = QWidget()  # all of it, of which the page shows as much as there is room for
         self._across = QHBoxLayout(self.content)
         self._down = QVBoxLayout()
         self._across.addLayout(self._down, 1)
         for group in self._groups:
             self._down.addWidget(group)
         self._is_wide = False
-        self.setFrameShape(QFrame.Shape.NoFrame)
-        self.setWidgetResizable(True)
-        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        self.setWidget(self.content)
-        for widget in (self.content, self.viewport(), *self._groups):
-            widget.setAutoFillBackground(False)
+        for group in self._groups:
+            group.setAutoFillBackground(False)
 
     def set_theme(self, theme: Theme) -> None:
         """Take over sizes."""
