@@ -5,8 +5,8 @@ The textbook's four lines are `attend`. What differs from the textbook's:
 - Grouped heads: G key/value heads serve H = G · R query heads; with R = 1 this is multi-head
   attention, with G = 1 multi-query attention.
 - A layer may see through a window of its own, and may bend large scores (`Scoring`).
-- Queries go in blocks, each against the keys up to its own end and from the first that a
-  layer's window shows, so that most of what is masked is never computed.
+- Queries go in blocks, each against the keys up to its own end and from the first that a window
+  shows, the layer's or the mask's, so that most of what is masked is never computed.
 - A head can be switched off: its mix is then replaced by zeros or by a mean (`Conditions`).
 - `attend` is a free function of q, k and v: the program shows a pattern by calling the very
   function that the pass called, and shows its lines as well.
@@ -59,7 +59,7 @@ class Scoring:
 
     conditions: Conditions
     scale: float  # of q · k
-    window: int = 0  # the layer's own; 0: none
+    window: int = 0  # the layer's own or the mask's, behind which all is hidden; 0: none
     cap: float = 0.0  # scores are bent into ± this; 0: they are not
     slopes: Tensor | None = None  # ALiBi's [H]
     first_key: int = 0  # the position of the first key that is given
@@ -116,8 +116,8 @@ class Scoring:
     def blocks(self, start: int, n_new: int) -> Iterator[tuple[slice, slice, Self]]:
         """Split T new queries: for each block its rows, the keys it may see, and their scoring.
 
-        Through the layer's own window a query sees no key before those that the block's first one
-        sees; where keys do not stand side by side, none is left out.
+        Through a window a query sees no key before those that the block's first one sees; where
+        keys do not stand side by side, none is left out.
         """
         is_sliding = self.window and self.places is None and self.conditions.append_only
         for rows, n_keys in query_blocks(start, n_new, self.conditions):

@@ -75,6 +75,23 @@ class Conditions:
         """Which heads of a layer are off, in order."""
         return sorted(head for at, head in self.heads_off if at == layer)
 
+    def narrowed(self, window: int = 0) -> int:
+        """How many of the last positions a query sees, the first ones aside; 0: all of them.
+
+        `window` is the layer's own, 0 for none.
+        """
+        if self.mask == "none":
+            return 0
+        return min((size for size in (window, self.window) if size), default=0)
+
+    def n_first(self, window: int = 0) -> int:
+        """How many first positions such a layer's queries see besides, as far as it does itself."""
+        return self.sinks if self.narrowed(window) != window else 0
+
+    def hiding(self, window: int = 0) -> int:
+        """Of the last how many positions such a layer hides all that stands before; 0: of none."""
+        return window if self.n_first(window) else self.narrowed(window)
+
     def visible(self, query: Any, key: Any, window: int = 0) -> Any:  # noqa: ANN401 - numpy or torch
         """Which keys may be seen: boolean, the broadcast shape of the two position arrays.
 

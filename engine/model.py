@@ -148,7 +148,7 @@ class Transformer(nn.Module):
         return Scoring(
             conditions,
             scale=self.config.score_scale,
-            window=self.config.window(layer),
+            window=conditions.hiding(self.config.window(layer)),
             cap=self.config.score_cap,
             slopes=self.alibi if conditions.positions else None,
         )

@@ -45,6 +45,8 @@ class PassStats:
     cache_bytes: int  # held by the cache's rows in use
     cached: bool  # whether the cache was switched on
     reason: Reason
+    window: int = 0  # the mask's, and how many first positions it keeps in sight; 0: none
+    sinks: int = 0
 
 
 @dataclass(frozen=True)

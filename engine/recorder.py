@@ -1,5 +1,7 @@
 """Fills a `Trace` while a pass runs: keeps q, k and v, condenses the weights as they go by."""
 
+from collections.abc import Callable
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -8,6 +10,7 @@ from torch.nn import functional as F
 from engine.attention import Recorder
 from engine.conditions import Conditions
 from engine.config import ModelConfig
+from engine.kv_cache import Places
 from engine.trace import (
     ENTROPY,
     FIRST_TOKEN,
@@ -49,6 +52,17 @@ def with_first_keys(weights: Tensor, end: int) -> Tensor:
     return F.pad(weights, (n_missing, 0)) if n_missing > 0 else weights
 
 
+def at_their_places(weights: Tensor, places: Places, end: int) -> Tensor:
+    """A block's weights [H, rows, keys] with zeros for the keys that nobody holds any more.
+
+    `places` are the same for all groups; `end` is the position behind the block's last query.
+    """
+    at = places.at[0, : weights.shape[-1]]
+    whole = weights.new_zeros(*weights.shape[:-1], int(at[-1]) + 1)
+    whole[..., at.to(weights.device)] = weights
+    return whole[..., :end]
+
+
 def row_entropy(weights: Tensor) -> Tensor:
     """−Σ w · ln w over the last axis, in nats; a weight of 0 adds nothing.
 
@@ -67,9 +81,17 @@ class PassRecorder(Recorder):
     """Owns the growing arrays of one pass; `trace` closes it."""
 
     def __init__(
-        self, config: ModelConfig, token_ids: Tensor, start: int, conditions: Conditions
+        self,
+        config: ModelConfig,
+        token_ids: Tensor,
+        start: int,
+        conditions: Conditions,
+        places: Callable[[int], Places | None] = lambda _layer: None,
     ) -> None:
-        """`token_ids` [S] are all tokens so far; the pass computes those from `start` on."""
+        """`token_ids` [S] are all tokens so far; the pass computes those from `start` on.
+
+        `places` says where the keys stand that the layer at hand reads, as a cache does.
+        """
         n_total = len(token_ids)
         n_new = n_total - start
         layers, heads, groups = config.n_layer, config.n_head, config.n_kv_head
@@ -86,6 +108,7 @@ class PassRecorder(Recorder):
         self.first = torch.empty(layers, heads, n_new, dtype=torch.uint8)
         self.features = torch.empty(layers, heads, n_new, N_FEATURES)
         self.windows = [config.window(layer) for layer in range(layers)]
+        self._places = places
         self._waiting: list[Tensor] = []  # of the layers below, while one token is decoded
         self._selectors: dict[tuple[int, int], Tensor] = {}
 
@@ -95,7 +118,13 @@ class PassRecorder(Recorder):
 
     def keep_weights(self, layer: int, rows: slice, weights: Tensor) -> None:
         """Condense the weights [H, rows, keys] of a block of queries."""
-        weights = with_first_keys(weights.cpu(), self.start + rows.stop)  # wherever they are
+        weights, end = weights.cpu(), self.start + rows.stop  # wherever they are
+        places = self._places(layer)
+        weights = (
+            with_first_keys(weights, end)
+            if places is None
+            else at_their_places(weights, places, end)
+        )
         if self.features.shape[2] > 1:
             self._keep(slice(layer, layer + 1), rows, weights[None], self.windows[layer])
             return

@@ -90,8 +90,10 @@ class Run:
         if conditions != self.conditions:
             if len(self.session) and not self.conditions.heads_off:
                 self._intact = IntactText.of(self.session, self.conditions)
-            self.conditions = conditions
+            before, self.conditions = self.conditions, conditions
             self._forget()
+            if _mask_of(before) != _mask_of(conditions):  # which decides what the cache lets go
+                self._kv_cache = new_cache(self.config, self.model.device, conditions=conditions)
 
     def set_cache(self, *, use: bool) -> None:
         """Switch the KV cache on or off; off, every pass computes all rows again."""
@@ -158,6 +160,8 @@ class Run:
             cache_bytes=self._kv_cache.used_bytes,
             cached=self.use_cache,
             reason=reason,
+            window=self.conditions.window,
+            sinks=self.conditions.sinks,
         )
 
     def _reason(self, n_common: int) -> Reason:
@@ -197,7 +201,8 @@ class Run:
         cancelled: Cancelled = never,
     ) -> Trace:
         """Compute the rows from `start` on; `token_ids` [S] are all tokens."""
-        recorder = PassRecorder(self.config, token_ids, start, self.conditions)
+        how = {} if kv_cache is None else {"places": kv_cache.places}
+        recorder = PassRecorder(self.config, token_ids, start, self.conditions, **how)
         began = self._now()
         new_ids = token_ids[start:]
         hidden = self.model.hidden(new_ids, kv_cache, self.conditions, recorder, cancelled)
@@ -452,6 +457,10 @@ class Run:
                 block, first[layer, :, rows] = condense(weights, size)
                 peaks[layer, :, rows, : block.shape[-1]] = block
         return frozen(peaks), frozen(first)
+
+
+def _mask_of(conditions: Conditions) -> tuple[str, int, int]:
+    return conditions.mask, conditions.window, conditions.sinks
 
 
 def _ends(start: int, end: int, most_rows: int) -> list[int]:

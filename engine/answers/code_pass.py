@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from engine.cancelling import Cancelled, give_up_if, never
 from engine.conditions import Conditions
 from engine.model import Transformer
 from engine.session import Session
+from engine.sliding_cache import given_by_cache
 
 # The axes of the tensors that the lines name, the last ones where a tensor has fewer.
 _AXES = {
@@ -56,10 +58,15 @@ def read_code(
     rows, keys, scored = next(block for block in blocks if row < block[0].stop)
     start = trace.start + rows.start
     k, v = (torch.tensor(each(layer)) for each in (session.k, session.v))  # [G, S, D]
+    given: slice | Tensor = keys
+    places = given_by_cache(trace.start, trace.end, model.config.window(layer), conditions)
+    if places is not None:
+        given = places.at[0, : keys.stop]
+        scored = replace(scored, places=places)
     operands = {
         "q": torch.tensor(trace.q[layer][:, rows]),
-        "k": k[:, keys],
-        "v": v[:, keys],
+        "k": k[:, given],
+        "v": v[:, given],
         "start": start,
         "scoring": scored,
     }

@@ -40,7 +40,7 @@ def fused_mix(q: Tensor, k: Tensor, v: Tensor, start: int, scoring: Scoring) -> 
 def fused_mask(q: Tensor, k: Tensor, start: int, scoring: Scoring) -> Tensor:
     """Which keys may be seen [1, 1, T, S] or, with ALiBi, what is added to scores [1, H, T, S]."""
     query = torch.arange(start, start + q.shape[-2])[:, None]
-    key = torch.arange(k.shape[-2]) + scoring.first_key
+    key = scoring.keys(k[:1].mT).flatten()  # [S]
     seen: Tensor = scoring.visible(query, key)[None, None]
     if scoring.slopes is None:
         return seen

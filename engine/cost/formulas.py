@@ -5,8 +5,8 @@ Plain arithmetic, without torch. Only matrix products count, as they do for torc
 by number (norms, rotary positions, softmax, the bend of the MLP, sums) is left out. Two counts:
 
 - `multiply_adds` is what this engine computes. Its attention takes queries in blocks, each
-  against all keys up to the block's end, in a layer with a window from the first key that some
-  query of the block sees; so it also computes cells that the mask then hides.
+  against all keys up to the block's end, through a window from the first key that some query of
+  the block sees; so it also computes cells that the mask then hides.
 - `needed` counts only the cells that the mask shows; everything else is the same.
 
 For a pass of T new tokens that follow others, with S positions in the end (2 · multiply-adds is
@@ -103,7 +103,7 @@ def pass_cost(
         inward = inward + inward
     n_computed = n_keys = 0
     for window, n_layers in Counter(config.windows or n_layer * (0,)).items():
-        cells, keys = _computed(n_new, start, conditions, window)
+        cells, keys = _attended(n_new, start, conditions, window)
         n_computed, n_keys = n_computed + n_layers * cells, n_keys + n_layers * keys
     n_shown = sum(n_visible(config, layer, n_new, start, conditions) for layer in range(n_layer))
     attention = PartCost(
@@ -137,7 +137,7 @@ def n_visible(
     window = config.window(layer)
     if conditions.sinks:
         return int(n_kept(np.arange(start + 1, start + n_new + 1), window, conditions).sum())
-    narrowest = min((size for size in (window, conditions.window) if size), default=0)
+    narrowest = conditions.narrowed(window)
     return _sum_of_kept(start + n_new, narrowest) - _sum_of_kept(start, narrowest)
 
 
@@ -205,12 +205,29 @@ def _means(config: ModelConfig, n_new: int, start: int, conditions: Conditions) 
     )
 
 
+def _attended(n_new: int, start: int, conditions: Conditions, own: int) -> tuple[int, int]:
+    """Cells that a layer with such a window of its own computes, and keys that it reads.
+
+    Where the mask keeps first positions in sight, and the window has left them behind, the cache
+    gives those and the last ones; each block has of these as many as it would have of all.
+    """
+    n_first, last = conditions.n_first(own), start - conditions.narrowed(own) + 1
+    if not n_first or n_first >= last:
+        return _computed(n_new, start, conditions, conditions.hiding(own))
+    hidden = max(0, start - own + 1) if own else 0  # of the first ones, by the layer's own window
+    n_keys = start + n_new - last + n_first - min(hidden, n_first)
+    firsts = np.arange(0, n_new, QUERY_BLOCK, dtype=np.int64)
+    ends = np.minimum(firsts + QUERY_BLOCK, n_new)
+    keys = np.minimum(start + ends, n_keys)
+    return int(((ends - firsts) * keys).sum()), int(keys.sum())
+
+
 def _computed(n_new: int, start: int, conditions: Conditions, window: int = 0) -> tuple[int, int]:
     """Cells that the blocks of queries compute in each head, and keys that they read.
 
     Blocks as `engine.attention.query_blocks` cuts them: each has the keys up to its own end, or,
-    without a mask that hides what comes later, all of them. Through a layer's own window it has
-    none before those that its first query sees.
+    without a mask that hides what comes later, all of them. Through a window it has none before
+    those that its first query sees.
     """
     if window and conditions.append_only:
         firsts = np.arange(start, start + n_new, QUERY_BLOCK, dtype=np.int64)

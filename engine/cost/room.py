@@ -20,10 +20,12 @@ allocator keeps what one of them gave back, and has no use for it if the next on
 
 from collections.abc import Callable
 
+from engine.conditions import Conditions
 from engine.config import QUERY_BLOCK, ModelConfig
 from engine.errors import EngineError
 from engine.memory import available_bytes
 
+_CAUSAL = Conditions()
 _FLOAT = 4
 _LONGEST_WHOLE = 1024  # tokens of the longest pass of a sweep that is made in one piece
 _MATRICES = 2**28 + 3 * 2**22  # what the machine is measured with: 16 pieces, and three squares
@@ -49,23 +51,28 @@ def sweep_bytes(config: ModelConfig, n_tokens: int) -> int:
     return max(in_blocks, kept + max(_MATRICES, in_one)) + _SLACK
 
 
-def two_ways_bytes(config: ModelConfig, n_tokens: int) -> int:
+def two_ways_bytes(config: ModelConfig, n_tokens: int, conditions: Conditions = _CAUSAL) -> int:
     """What reading so many tokens in both ways takes: `engine.cost.two_ways`.
 
     One of them keeps all rows to compare with, the other has a cache.
     """
     kept = _rows_bytes(config, config.n_layer * n_tokens)
-    cache = _cache_bytes(config, n_tokens)
+    cache = _cache_bytes(config, n_tokens, conditions)
     return kept + cache + _pass_bytes(config, n_tokens, n_tokens) + _SLACK
 
 
-def _cache_bytes(config: ModelConfig, n_rows: int) -> int:
-    """Keys and values of all layers; those of a window twice while they are moved."""
-    n_all = 0
-    for window in config.windows or (0,) * config.n_layer:
+def _cache_bytes(config: ModelConfig, n_rows: int, conditions: Conditions = _CAUSAL) -> int:
+    """Keys and values of all layers; those of a window twice while they are moved.
+
+    First rows that a mask keeps in sight are held beside them, and put before them in one layer.
+    """
+    n_all = n_joined = 0
+    for own in config.windows or (0,) * config.n_layer:
+        window, n_first = conditions.narrowed(own), min(conditions.n_first(own), n_rows)
         most = window + _BESIDE if window else n_rows
-        n_all += n_rows if n_rows <= most else 2 * most
-    return _rows_bytes(config, n_all)
+        n_all += n_first + (n_rows if n_rows <= most else 2 * most)
+        n_joined = max(n_joined, n_first and n_rows)
+    return _rows_bytes(config, n_all + n_joined)
 
 
 def _rows_bytes(config: ModelConfig, n_rows: int) -> int:

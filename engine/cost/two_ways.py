@@ -55,7 +55,7 @@ def with_and_without(
         )
     ids = list(token_ids)
     n_rows = len(ids) + min(n_steps, room)
-    kv_cache = new_cache(model.config, model.device, n_rows)
+    kv_cache = new_cache(model.config, model.device, n_rows, conditions)
     found = BothWays(len(ids), min(n_steps, room), 0.0)
     logits, slices = None, Slices(model)
     for took in _passes(model, ids, kv_cache, conditions, waited_for, slices):
@@ -163,7 +163,7 @@ def parallel_and_serial(
     n_tokens = len(token_ids)
     ids = torch.tensor(token_ids, dtype=torch.int64)
     at_once, slices = _Rows(waited_for), Slices(model)
-    in_turn = new_cache(model.config, model.device, n_tokens)
+    in_turn = new_cache(model.config, model.device, n_tokens, conditions)
 
     def whole() -> tuple[Tensor, float]:
         began = finished(model.device)

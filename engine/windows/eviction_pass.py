@@ -16,6 +16,7 @@ from engine.kv_cache import KVCache
 from engine.model import Transformer
 from engine.recorder import frozen
 from engine.sampling import Sampling, draw, stages
+from engine.sliding_cache import new_cache
 from engine.windows.evicting_cache import EvictingCache
 from engine.windows.eviction import Budget, Continuation, Eviction
 from engine.windows.masks_pass import token_losses
@@ -78,7 +79,7 @@ def evict(
         told, [_work(n) for n in reading] + steps + ([] if known else [_work(len(wanted)), *steps])
     )
     writer = _Writer(model, conditions, writing, n_more, cancelled, progress)
-    full_cache = KVCache(model.config, device=model.device)
+    full_cache = new_cache(model.config, model.device, conditions=conditions)
     if known is None:
         full = model.hidden(wanted, full_cache, conditions, None, cancelled)  # [S, C]
         progress.advance()

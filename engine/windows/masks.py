@@ -29,8 +29,8 @@ class UnderMask:
     loss: Floats  # [S] nats; NaN for the first token
     row: Floats  # [L, H, S] the query's weights; 0 on what it may not see
     top: tuple[tuple[int, float], ...]  # the most probable tokens after the query: id, probability
-    cache_rows: tuple[int, ...]  # [L] keys that each layer must hold for the token after the text
-    cache_bytes: int  # of those keys and their values
+    cache_rows: tuple[int, ...]  # [L] keys that each layer's tensors hold after the text
+    cache_bytes: int  # of those keys and their values; nothing is cached without a mask
 
     @property
     def mean(self) -> float:
@@ -72,25 +72,6 @@ def visible_keys(
     return seen
 
 
-def rows_needed(conditions: Conditions, config: ModelConfig, n_tokens: int) -> tuple[int, ...]:
-    """How many keys each layer must hold after a text [L]: those that its last query may see.
-
-    A key that one query may not see is hidden from all later ones, so nothing else is wanted
-    again: a window's layer is flat at min(tokens, window). Without the mask it is all of them.
-    """
-    if not n_tokens:
-        return (0,) * config.n_layer
-    return tuple(
-        int(visible_keys(conditions, n_tokens - 1, n_tokens, config.window(layer)).sum())
-        for layer in range(config.n_layer)
-    )
-
-
-def bytes_of_rows(rows: Sequence[int], config: ModelConfig) -> int:
-    """Bytes of so many keys and values in each layer [L]: 2 · n_kv_head · head_dim · 4 a row."""
-    return sum(rows) * bytes_per_row(config)
-
-
 def bytes_per_row(config: ModelConfig) -> int:
     """Bytes that one token's key and value take in one layer."""
     return 2 * config.n_kv_head * config.head_dim * BYTES_PER_NUMBER
@@ -103,10 +84,7 @@ def reach(conditions: Conditions, config: ModelConfig) -> int | None:
     """
     if conditions.mask != "window":
         return None
-    widths = [
-        min(filter(None, (conditions.window, config.window(layer))))
-        for layer in range(config.n_layer)
-    ]
+    widths = (conditions.narrowed(config.window(layer)) for layer in range(config.n_layer))
     return sum(width - 1 for width in widths)
 
 

@@ -11,7 +11,8 @@ from engine.conditions import Conditions
 from engine.logit_rows import most_probable
 from engine.model import Transformer
 from engine.recorder import frozen, with_first_keys
-from engine.windows.masks import UnderMask, Windows, bytes_of_rows, rows_needed
+from engine.sliding_cache import new_cache
+from engine.windows.masks import UnderMask, Windows, bytes_per_row
 
 N_TOP = 3
 _ROWS = 64  # of logits worked out together: a whole text's would be T · V numbers
@@ -52,16 +53,19 @@ def read_windows(
     under = []
     for conditions in masks:
         recorder = RowRecorder(config.n_layer, config.n_head, len(wanted), query)
-        hidden = model.hidden(wanted, None, conditions, recorder, cancelled)
-        rows = rows_needed(conditions, config, len(wanted))
+        kv_cache = None
+        if conditions.append_only:
+            kv_cache = new_cache(config, model.device, len(wanted), conditions)
+        hidden = model.hidden(wanted, kv_cache, conditions, recorder, cancelled)
+        held = (0,) * config.n_layer if kv_cache is None else kv_cache.layer_bytes
         under.append(
             UnderMask(
                 conditions=conditions,
                 loss=frozen(token_losses(model, hidden, wanted, cancelled)),
                 row=frozen(recorder.row),
                 top=most_probable(model.logits(hidden[query]), N_TOP),
-                cache_rows=rows,
-                cache_bytes=bytes_of_rows(rows, config),
+                cache_rows=tuple(each // bytes_per_row(config) for each in held),
+                cache_bytes=sum(held),
             )
         )
     return Windows(query, tuple(under))

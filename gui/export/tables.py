@@ -335,6 +335,8 @@ def pass_tables(reading: Reading) -> tuple[Table, ...]:
         "seconds": np.array([each.seconds for each in stats], np.float64),
         "cache_bytes": np.array([each.cache_bytes for each in stats], np.int64),
         "cache_on": np.array([each.cached for each in stats], np.bool_),
+        "window": np.array([each.window for each in stats], np.int64),
+        "first_positions": np.array([each.sinks for each in stats], np.int64),
         "reason": [each.reason for each in stats],
     }
     held = np.array(reading.cache_layer_bytes, np.int64)

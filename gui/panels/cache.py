@@ -9,6 +9,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QLabel, QVBoxLayout
 
+from engine.conditions import Conditions
+from engine.cost.formulas import n_kept
 from engine.reading import PassStats, Reading
 from gui.export.numbers import Table
 from gui.export.tables import pass_tables
@@ -31,8 +33,9 @@ _AHEAD = 20  # the axis of passes moves on by so many
 
 FORMULA = "2 · n_layer · n_kv_head · head_dim · tokens · bytes"
 WINDOWED = (
-    "2 · n_kv_head · head_dim · rows of all layers · bytes; a layer with a window of its own "
-    "keeps min(tokens, window) rows, because no later query sees the ones before"
+    "2 · n_kv_head · head_dim · rows of all layers · bytes; through a window, the layer's own or "
+    "the mask's, a layer keeps min(tokens, window) rows and the first k that the mask keeps in "
+    "sight, because no later query sees the others"
 )
 MASK_OFF = (
     "Without the mask nothing can be cached: a new token changes every earlier row.",
@@ -182,7 +185,7 @@ class CachePanel(Panel):
             return
         agreement = "as the tensors hold" if figures.agrees else f"but the tensors hold {held}"
         self.formula.set_wordings(*_formula(figures, GLYPHS[verdict], agreement))
-        formula = WINDOWED if any(figures.windows) else FORMULA
+        formula = WINDOWED if figures.has_windows else FORMULA
         self.formula.setToolTip(f"{formula}; {self.formula.text()}; {_by_layer(reading)}")
 
     def _draw_rows(self, view: View, reading: Reading) -> None:
@@ -226,7 +229,7 @@ class CachePanel(Panel):
         computed = columns.n_computed[shown]
         axis = _pass_axis(x)
         held = columns.cache_bytes[shown] / 1024
-        formula = figures.n_bytes(n_tokens) / 1024
+        formula = figures.bytes_after(columns, shown) / 1024
         self.bytes_chart.show_points(
             ((x, held), (x, formula)),
             axis,
@@ -303,7 +306,7 @@ def _formula(figures: CacheFigures, glyph: str, agreement: str) -> tuple[str, ..
     each = f"{figures.bytes_per_number} bytes"
     heads = f"{figures.n_kv_head} n_kv_head · {figures.head_dim} head_dim"
     bare_heads = f"{figures.n_kv_head} · {figures.head_dim}"
-    if any(figures.windows):
+    if figures.has_windows:
         rows = _rows(figures)
         named = f"{glyph} 2 · {heads} · {rows} rows · {each} = {result}"
         bare = f"{glyph} 2 · {bare_heads} · {rows} · {each} = {result}"
@@ -316,12 +319,22 @@ def _formula(figures: CacheFigures, glyph: str, agreement: str) -> tuple[str, ..
 
 def _rows(figures: CacheFigures) -> str:
     """The rows of all layers, where some have windows: "(2 · min(9, 4) + 1 · 9)"."""
-    n_tokens, kinds = figures.n_tokens, Counter(figures.windows)
-    said = [
-        f"{kinds[window]} · " + (f"min({n_tokens:,}, {window:,})" if window else f"{n_tokens:,}")
-        for window in sorted(kinds, key=lambda window: (window == 0, window))
-    ]
+    windows = sorted(figures.windows, key=lambda window: (window == 0, window))
+    kinds = Counter(_kept(figures.n_tokens, own, figures.conditions) for own in windows)
+    said = [f"{n_layers} · {rows}" for rows, n_layers in kinds.items()]
     return said[0] if len(said) == 1 else f"({' + '.join(said)})"
+
+
+def _kept(n_tokens: int, own: int, mask: Conditions) -> str:
+    """The rows of a layer with such a window of its own, as a formula."""
+    near, n_first = mask.narrowed(own), mask.n_first(own)
+    if not near:
+        return f"{n_tokens:,}"
+    if not n_first:
+        return f"min({n_tokens:,}, {near:,})"
+    if own and n_tokens > own:  # which begins to hide the first ones
+        return f"{int(n_kept(np.array([n_tokens]), own, mask)[0]):,}"
+    return f"min({n_tokens:,}, {n_first:,} + {near:,})"
 
 
 def _pass_axis(x: Floats) -> Axis:

@@ -304,7 +304,7 @@ def _spelled(n_bytes: int) -> str:
 
 
 def layers_note(reading: Reading, seen: list[float]) -> str:
-    """What the layers' tensors hold, and what of it the mask and their windows still show."""
+    """What the layers' tensors hold, and what of it the mask and their windows show."""
     held = reading.cache_layer_bytes
     if not any(held):
         return "The cache holds nothing now."
@@ -314,10 +314,12 @@ def layers_note(reading: Reading, seen: list[float]) -> str:
         if same
         else (f"The {len(held)} layers hold {min(held):,} to {max(held):,} B")
     )
-    if sum(seen) == sum(held):
-        return f"{each} of keys and values, and the last query sees all of it."
-    return (
-        f"{each} of keys and values. The last query still sees {sum(seen):,.0f} of "
-        f"{sum(held):,} B: this engine keeps what a mask hides; a cache that drops it needs no "
-        "more."
-    )
+    if sum(seen) != sum(held):
+        return (
+            f"{each} of keys and values, but the last query sees {sum(seen):,.0f} of "
+            f"{sum(held):,} B."
+        )
+    config, mask = reading.info.config, reading.conditions
+    lets_go = any(mask.narrowed(config.window(layer)) for layer in range(config.n_layer))
+    let_go = "; what a window hides from every later query was let go" if lets_go else ""
+    return f"{each} of keys and values, and the last query sees all of it{let_go}."

@@ -61,7 +61,7 @@ class EvictionPage(QWidget):
         self.table = StripTable("What the cache holds, and losses")
         self.told = FittingLabel(name="What a step gave up", fills=True)
         self.agreement = FittingLabel(name="How far the continuations agree", fills=True)
-        self.full = FittingLabel(name="Continuation with all keys", fills=True)
+        self.full = FittingLabel(name="Continuation without a budget", fills=True)
         self.under = FittingLabel(name="Continuation under the budget", fills=True)
         self._place()
         self.setFocusProxy(self.table)
@@ -128,7 +128,7 @@ class EvictionPage(QWidget):
         progress = "" if is_fresh else f"{self._waiting(view)} "
         self.agreement.set_wordings(f"{progress}{agreement} ({how})", f"{progress}{agreement}")
         common = eviction.continuation.n_common(eviction.full_continuation)
-        self.full.set_wordings(*_written("All keys", eviction.full_continuation, common))
+        self.full.set_wordings(*_written("No budget", eviction.full_continuation, common))
         name = budget_said(eviction.budget)
         self.under.set_wordings(*_written(name, eviction.continuation, common))
 

@@ -120,7 +120,7 @@ class WindowsPanel(AskingPanel):
             at = min(view.query, answer.eviction.n_tokens - 1)
             return (
                 Figure("loss under the budget", exact(answer.eviction.loss[at])),
-                Figure("loss with all keys", exact(answer.eviction.full_loss[at])),
+                Figure("loss without a budget", exact(answer.eviction.full_loss[at])),
             )
         if answer.windows is None:
             return ()

@@ -9,6 +9,7 @@ window, to themselves.
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QObject, QTimer
@@ -150,7 +151,8 @@ class Costing(QObject):
         if not reading.n_tokens:
             raise EngineError(NO_TEXT)
         more = costs.n_steps if what == "both ways" else 0
-        check_room(config, min(config.max_seq_len, reading.n_tokens + more), two_ways_bytes)
+        needed = partial(two_ways_bytes, conditions=reading.conditions)
+        check_room(config, min(config.max_seq_len, reading.n_tokens + more), needed)
 
     def _go_on(self) -> None:
         """Do the next piece, at once or when it is quiet."""

@@ -8,6 +8,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.conditions import Conditions
+from engine.cost.formulas import n_kept
 from engine.reading import PassStats, Reading
 
 
@@ -15,12 +17,14 @@ from engine.reading import PassStats, Reading
 class CacheFigures:
     """The live numbers of one reading, measured and by the formula.
 
-    A layer with a window of its own holds min(tokens, window) rows, any other all of them.
+    A layer holds what its last query sees: through a window of its own or the mask's that is
+    min(tokens, window) rows, and the first ones where the mask keeps those in sight.
     """
 
     in_use: bool  # switched on, and the mask lets rows stay true
     n_layer: int
     windows: tuple[int, ...]  # each layer's own, 0 for none [L]
+    conditions: Conditions
     n_kv_head: int
     head_dim: int
     n_tokens: int  # whose keys and values the cache holds
@@ -40,6 +44,7 @@ class CacheFigures:
             in_use=in_use,
             n_layer=config.n_layer,
             windows=config.windows or (0,) * config.n_layer,
+            conditions=reading.conditions,
             n_kv_head=config.n_kv_head,
             head_dim=config.head_dim,
             n_tokens=n_tokens if in_use else 0,
@@ -48,12 +53,28 @@ class CacheFigures:
             allocated=reading.cache_allocated_bytes,
         )
 
-    def n_bytes(self, n_tokens: NDArray[np.float64]) -> NDArray[np.float64]:
+    @property
+    def has_windows(self) -> bool:
+        """Whether any layer lets rows go."""
+        return any(map(self.conditions.narrowed, self.windows))
+
+    def n_bytes(self, n_tokens: NDArray[np.float64], conditions: Conditions) -> NDArray[np.float64]:
         """Bytes that the cache should hold by the formula, after so many tokens each."""
+        tokens = n_tokens.astype(np.int64)
         rows = np.zeros_like(n_tokens)
         for window, n_layers in Counter(self.windows).items():
-            rows += n_layers * (np.minimum(n_tokens, window) if window else n_tokens)
+            rows += n_layers * n_kept(tokens, window, conditions)
         return rows * self.row_bytes
+
+    def bytes_after(self, columns: "PassColumns", shown: slice) -> NDArray[np.float64]:
+        """The same after each of some passes, under the mask that it had."""
+        found = np.zeros_like(columns.n_tokens[shown])
+        masks = np.stack((columns.window[shown], columns.sinks[shown]), axis=1).astype(np.int64)
+        for window, sinks in np.unique(masks, axis=0).tolist():
+            mask = Conditions(mask="window" if window else "causal", window=window, sinks=sinks)
+            are = (masks == (window, sinks)).all(axis=1)
+            found[are] = self.n_bytes(columns.n_tokens[shown][are], mask)
+        return found
 
     @property
     def row_bytes(self) -> int:
@@ -63,7 +84,7 @@ class CacheFigures:
     @property
     def by_formula(self) -> int:
         """Bytes that the cache should hold now."""
-        return int(self.n_bytes(np.array([self.n_tokens], np.float64))[0])
+        return int(self.n_bytes(np.array([self.n_tokens], np.float64), self.conditions)[0])
 
     @property
     def agrees(self) -> bool:
@@ -74,7 +95,15 @@ class CacheFigures:
 class PassColumns:
     """The growing list of passes as arrays; a longer list costs only what is new in it."""
 
-    _FIELDS = ("n_tokens", "n_computed", "milliseconds", "cache_bytes", "cached")
+    _FIELDS = (
+        "n_tokens",
+        "n_computed",
+        "milliseconds",
+        "cache_bytes",
+        "cached",
+        "window",
+        "sinks",
+    )
 
     def __init__(self) -> None:
         self._rows: NDArray[np.float64] = np.empty((len(self._FIELDS), 256))
@@ -99,6 +128,8 @@ class PassColumns:
                 1000 * each.seconds,
                 each.cache_bytes,
                 used_cache(each),
+                each.window,
+                each.sinks,
             )
         self._stats = stats
 
@@ -129,6 +160,16 @@ class PassColumns:
     def cache_bytes(self) -> NDArray[np.float64]:
         """Bytes held by the cache after each pass [passes]."""
         return self._column("cache_bytes")
+
+    @property
+    def window(self) -> NDArray[np.float64]:
+        """The window of the mask that each pass had, 0 for none [passes]."""
+        return self._column("window")
+
+    @property
+    def sinks(self) -> NDArray[np.float64]:
+        """The first positions that it kept in sight [passes]."""
+        return self._column("sinks")
 
     @property
     def cached(self) -> NDArray[np.bool_]:

@@ -275,7 +275,7 @@ def budget_said(budget: Budget) -> str:
 
 
 def eviction_strips(eviction: Eviction, step: int | None) -> list[Strip]:
-    """What is held at a step, the losses with all keys and under the budget, the difference."""
+    """What is held at a step, the losses without a budget and under it, the difference."""
     n = eviction.n_tokens
     change = eviction.loss - eviction.full_loss
     name = budget_said(eviction.budget)
@@ -308,9 +308,9 @@ def eviction_strips(eviction: Eviction, step: int | None) -> list[Strip]:
         Strip(wordings, texts=held_texts(held), held=held),
         loss_strip(
             (
-                f"all keys{how}: {full} · cache {full_size}",
-                f"all keys{how}: {full_short}",
-                f"all keys: {full_short}",
+                f"no budget{how}: {full} · cache {full_size}",
+                f"no budget{how}: {full_short}",
+                f"no budget: {full_short}",
             ),
             eviction.full_loss,
         ),

@@ -15,6 +15,7 @@ from torch import Tensor
 from engine.attention import Recorder
 from engine.checkpoints.folder import save_checkpoint
 from engine.conditions import Conditions
+from engine.kv_cache import Places
 from engine.model import Transformer
 from engine.recorder import PassRecorder
 from engine.tokenizers import Characters
@@ -195,8 +196,11 @@ def reference() -> Callable[..., tuple[Floats, Floats]]:
 class Spy(Recorder):
     """A recorder that keeps whatever one pass hands over, as it was used."""
 
+    start: int = 0  # the position of the pass's first token
+    places: Callable[[int], Places | None] = lambda _layer: None  # of the cache, if there is one
     qkv: dict[int, tuple[Tensor, Tensor, Tensor]] = field(default_factory=dict)
     blocks: dict[int, list[Tensor]] = field(default_factory=dict)
+    keys: dict[int, list[list[int]]] = field(default_factory=dict)  # where the columns stand
 
     def keep_qkv(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> None:
         """A layer's q, k and v."""
@@ -207,16 +211,19 @@ class Spy(Recorder):
         assert rows.start == sum(block.shape[1] for block in self.blocks.get(layer, []))
         assert rows.stop - rows.start == weights.shape[1]
         self.blocks.setdefault(layer, []).append(weights.clone())
+        places, n_keys = self.places(layer), weights.shape[2]
+        first = max(0, self.start + rows.stop - n_keys)  # side by side up to the last query
+        keys = list(range(first, first + n_keys)) if places is None else places.at[0].tolist()
+        self.keys.setdefault(layer, []).append(keys[:n_keys])
 
     def weights(self, n_keys: int) -> NDArray[np.float32]:
         """All weights of the pass [L, H, T, S]; what was not computed is 0."""
         layers = []
         for layer in sorted(self.blocks):
-            padded = [
-                torch.nn.functional.pad(block, (0, n_keys - block.shape[2]))
-                for block in self.blocks[layer]
-            ]
-            layers.append(torch.cat(padded, dim=1))
+            whole = [torch.zeros(*block.shape[:2], n_keys) for block in self.blocks[layer]]
+            for rows, block, keys in zip(whole, self.blocks[layer], self.keys[layer], strict=True):
+                rows[..., keys] = block
+            layers.append(torch.cat(whole, dim=1))
         return torch.stack(layers).numpy()
 
 
@@ -232,9 +239,9 @@ def used(monkeypatch: pytest.MonkeyPatch) -> "Used":
     used = Used()
 
     class SpyingRecorder(PassRecorder):
-        def __init__(self, *operands: object) -> None:
-            super().__init__(*operands)  # type: ignore[arg-type]
-            used.spies.append((self.start, Spy()))
+        def __init__(self, *operands: Any, **how: Any) -> None:
+            super().__init__(*operands, **how)
+            used.spies.append((self.start, Spy(self.start, **how)))
 
         def keep_weights(self, layer: int, rows: slice, weights: Tensor) -> None:
             used.spies[-1][1].keep_weights(layer, rows, weights)
@@ -256,7 +263,8 @@ class Used:
         for start, spy in self.spies:
             if not spy.blocks:
                 continue
-            rows = spy.weights(max(n_tokens, *(block.shape[2] for block in spy.blocks[0])))
+            n_keys = 1 + max(max(keys) for blocks in spy.keys.values() for keys in blocks)
+            rows = spy.weights(max(n_tokens, n_keys))
             if square is None:
                 square = np.zeros((*rows.shape[:2], n_tokens, n_tokens), np.float32)
             end = min(start + rows.shape[2], n_tokens)

@@ -190,6 +190,31 @@ def test_without_the_mask_every_block_has_all_keys(tiny: Callable[..., Run]) -> 
     assert said(code, 2).endswith(f"→ weights [H 4, T {QUERY_BLOCK}, S {n_tokens}]")
 
 
+@pytest.mark.parametrize("passes", [[12], [6, 7, 12], [9, 12]])
+@pytest.mark.parametrize("own_windows", [(), (0, 4)])
+@pytest.mark.parametrize("conditions", [CONDITIONS[1], Conditions(mask="window", window=4)])
+def test_the_shapes_are_those_that_the_pass_had_where_the_cache_let_rows_go(
+    tiny: Callable[..., Run],
+    used: Any,
+    conditions: Conditions,
+    own_windows: tuple[int, ...],
+    passes: list[int],
+) -> None:
+    run = tiny(windows=own_windows)
+    run.set_conditions(conditions)
+    for n_tokens in passes:
+        session = run.read(TOKENS[:n_tokens])
+    for layer in range(2):
+        code = code_of(run, session, layer)
+        (block,) = used.spies[-1][1].blocks[layer]
+        weights = next(
+            line.gives[0] for line in code.attend.lines if line.gives[0].name == "weights"
+        )
+        assert weights.shape == tuple(block.shape)
+        assert code.fused is not None
+        assert code.fused.agrees
+
+
 # The fused kernel
 
 

@@ -70,7 +70,7 @@ def a_pass(config: ModelConfig, asked: tuple[int, int, Conditions]) -> Callable[
     start, n_new, conditions = asked
     model = Transformer(config).eval().requires_grad_(requires_grad=False)
     token_ids = torch.arange(start + n_new) % config.vocab_size
-    kv_cache = new_cache(config) if conditions.append_only else None
+    kv_cache = new_cache(config, conditions=conditions) if conditions.append_only else None
     if start:
         model.hidden(token_ids[:start], kv_cache, conditions)
     return lambda: model(token_ids[start:], kv_cache, conditions)

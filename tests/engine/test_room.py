@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from engine.conditions import Conditions
 from engine.config import ModelConfig
 from engine.cost import room
 from engine.cost.room import check_room, longest_that_fits, sweep_bytes, two_ways_bytes
@@ -86,11 +87,20 @@ def test_layers_with_windows_take_no_more_than_these_need() -> None:
     assert room._pass_bytes(one_is_whole, 128, 50_000) == room._pass_bytes(CONFIG, 128, 50_000)
 
 
+@pytest.mark.parametrize(
+    "conditions",
+    [
+        Conditions(),
+        Conditions(mask="window", window=200),
+        Conditions(mask="window", window=60, sinks=250),
+    ],
+    ids=["causal", "window", "first + window"],
+)
 @pytest.mark.parametrize("n_rows", [1, 300, 900, 3000])
-def test_a_cache_takes_no_more_than_is_told(n_rows: int) -> None:
+def test_a_cache_takes_no_more_than_is_told(n_rows: int, conditions: Conditions) -> None:
     """Read block by block, with the tensors of before still there at the fullest moment."""
     config = replace(CONFIG, max_seq_len=4000, windows=(300, 0))
-    cache = new_cache(config, n_rows=n_rows)
+    cache = new_cache(config, n_rows=n_rows, conditions=conditions)
     most = 0
     for n_new in [128] * (n_rows // 128) + [n_rows % 128]:
         before = {id(part): part.nbytes for part in tensors(cache)}
@@ -99,15 +109,15 @@ def test_a_cache_takes_no_more_than_is_told(n_rows: int) -> None:
         cache.advance(n_new)
         both = before | {id(part): part.nbytes for part in tensors(cache)}
         most = max(most, sum(both.values()))
-    assert most <= room._cache_bytes(config, n_rows)
+    assert most <= room._cache_bytes(config, n_rows, conditions)
     assert most >= cache.allocated_bytes
 
 
 def tensors(cache: KVCache) -> list[torch.Tensor]:
     """All that hold rows."""
     assert isinstance(cache, SlidingCache)
-    sliding = [part for rows in cache._sliding.values() for part in (rows.k, rows.v)]
-    return [cache.k, cache.v, *sliding]
+    beside = (*cache._sliding.values(), *cache._first.values())
+    return [cache.k, cache.v, *(part for rows in beside for part in (rows.k, rows.v))]
 
 
 def test_a_pass_in_one_piece_may_take_more_than_one_in_blocks() -> None:

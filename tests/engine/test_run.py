@@ -297,6 +297,23 @@ def test_new_conditions_start_from_nothing_and_the_same_ones_do_not(tiny: Tiny) 
     assert len(run.session) == run.cache_bytes == 0
 
 
+@pytest.mark.parametrize("n_tokens", [3, 4, 5, 10])
+def test_under_a_windows_mask_the_cache_is_flat_at_the_window(tiny: Tiny, n_tokens: int) -> None:
+    """One below a window of 4, at it and above; and all of it is back with the mask."""
+    run = tiny()
+    row = 2 * run.config.n_kv_head * run.config.head_dim * 4
+    for window, sinks, most in ((4, 0, 4), (3, 1, 4), (2, 0, 2), (90, 2, 92)):
+        run.set_conditions(Conditions(mask="window", window=window, sinks=sinks))
+        run.read(TEXT[:n_tokens])
+        assert run.cache_layer_bytes == (row * min(n_tokens, most),) * run.config.n_layer
+        assert run.stats[-1].cache_bytes == run.cache_bytes
+        assert (run.stats[-1].window, run.stats[-1].sinks) == (window, sinks)
+    run.set_conditions(Conditions())
+    run.read(TEXT[:n_tokens])
+    assert run.cache_layer_bytes == (row * n_tokens,) * run.config.n_layer
+    assert (run.stats[-1].window, run.stats[-1].sinks) == (0, 0)
+
+
 def test_the_mask_off_changes_the_loss_and_the_mask_on_restores_it(tiny: Tiny) -> None:
     run = tiny()
     before = run.read(TEXT).loss

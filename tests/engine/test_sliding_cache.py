@@ -1,4 +1,4 @@
-"""A layer with a window of its own keeps what a later query can still see, and nothing else."""
+"""A window, a layer's or the mask's, keeps what a later query can still see, and nothing else."""
 
 from collections.abc import Callable
 from typing import Any
@@ -65,11 +65,87 @@ def recorded(_layer: int, start: int, end: int) -> tuple[Any, Any]:
     return rows, -rows
 
 
-def test_only_a_model_with_windows_has_a_cache_that_slides() -> None:
+def test_only_under_windows_a_cache_slides() -> None:
+    near = Conditions(mask="window", window=9)
     assert isinstance(new_cache(CONFIG), SlidingCache)
     for windows in ((), (0, 0, 0)):
         config = ModelConfig.from_dict(CONFIG.to_dict() | {"windows": windows})
         assert type(new_cache(config)) is KVCache
+        assert isinstance(new_cache(config, conditions=near), SlidingCache)
+
+
+def in_sight(n_tokens: int, conditions: Conditions, own: int) -> list[int]:
+    """What the last of so many tokens sees in a layer with such a window, key by key."""
+    last = n_tokens - 1
+    keys = [key for key in range(n_tokens) if not own or last - key < own]
+    if conditions.mask != "window":
+        return keys
+    return [key for key in keys if last - key < conditions.window or key < conditions.sinks]
+
+
+MASKS = [
+    Conditions(mask="window", window=5),
+    Conditions(mask="window", window=3, sinks=2),
+    Conditions(mask="window", window=1, sinks=1),
+    Conditions(mask="window", window=4, sinks=6),
+    Conditions(mask="window", window=2, sinks=90),
+]
+
+
+@pytest.mark.usefixtures("narrow")
+@pytest.mark.parametrize("conditions", MASKS, ids=str)
+@pytest.mark.parametrize("passes", [[1] * 20, [9, 1, 1, 1], [3, 3, 3, 3], [2, 17, 1], [40]])
+def test_under_a_windows_mask_it_holds_what_the_last_query_sees(
+    conditions: Conditions, passes: list[int]
+) -> None:
+    """And a pass is given at least what its queries see, at the places that it tells."""
+    cache = new_cache(CONFIG, n_rows=2, conditions=conditions)
+    for n_tokens in passes:
+        start = cache.length
+        for layer, own in enumerate(CONFIG.windows):
+            new = rows_from(start, n_tokens)
+            k, v = cache.write(layer, new, -new)
+            assert torch.equal(k, -v)
+            places = cache.places(layer)
+            given = [int(number) for number in k[0, :, 0]]
+            if places is None:
+                assert given == list(range(cache.n_gone(layer), start + n_tokens))
+            else:
+                assert given == places.at[0].tolist()
+                assert cache.n_gone(layer) == 0
+            for query in range(start, start + n_tokens):
+                assert set(in_sight(query + 1, conditions, own)) <= set(given)
+            if n_tokens == 1:
+                assert given == in_sight(start + 1, conditions, own)
+        cache.advance(n_tokens)
+        seen = [in_sight(cache.length, conditions, own) for own in CONFIG.windows]
+        assert cache.layer_bytes == tuple(ROW * len(keys) for keys in seen)
+        assert cache.used_bytes == sum(cache.layer_bytes)
+        assert cache.used_bytes <= cache.allocated_bytes
+        for layer, keys in enumerate(seen):
+            k, _v = cache.rows_in_use(layer)
+            assert [int(number) for number in k[0, :, 0]] == keys
+
+
+@pytest.mark.usefixtures("narrow")
+@pytest.mark.parametrize("conditions", MASKS, ids=str)
+@pytest.mark.parametrize("length", range(1, 21))
+def test_rewinding_under_a_windows_mask_takes_back_what_was_let_go(
+    conditions: Conditions, length: int
+) -> None:
+    cache = new_cache(CONFIG, conditions=conditions)
+    for _token in range(20):
+        for layer in range(3):
+            cache.write(layer, rows_from(cache.length, 1), -rows_from(cache.length, 1))
+        cache.advance(1)
+    other = cache.copy()
+    cache.rewind(length, recorded)
+    for layer, own in enumerate(CONFIG.windows):
+        k, v = cache.rows_in_use(layer)
+        assert torch.equal(k, -v)
+        assert [int(number) for number in k[0, :, 0]] == in_sight(length, conditions, own)
+        k, _v = other.rows_in_use(layer)
+        assert [int(number) for number in k[0, :, 0]] == in_sight(20, conditions, own)
 
 
 @pytest.mark.parametrize("room", ["narrow", "wide"])
@@ -227,6 +303,10 @@ CONDITIONS = {
     "narrower": Conditions(mask="window", window=3),
     "wider": Conditions(mask="window", window=7),
     "first positions": Conditions(mask="window", window=2, sinks=2),
+    "more first positions": Conditions(mask="window", window=3, sinks=5),
+    "first positions and a mean": Conditions(
+        mask="window", window=2, sinks=1, heads_off=frozenset({(0, 2), (1, 0)}), off_by="mean"
+    ),
     "a mean": Conditions(heads_off=frozenset({(0, 1), (1, 3)}), off_by="mean"),
     "zeros and a window": Conditions(mask="window", window=3, heads_off=frozenset({(1, 0)})),
 }
@@ -255,8 +335,9 @@ def test_step_by_step_gives_what_one_pass_gives(
         )
         np.testing.assert_allclose(session.loss, expected.loss, atol=2e-5)
         np.testing.assert_allclose(session.features, expected.features, atol=2e-5)
-        assert run.cache_layer_bytes[0] * len(text) == run.cache_layer_bytes[1] * min(
-            len(text), WINDOW
+        each = 2 * run.config.n_kv_head * run.config.head_dim * 4
+        assert run.cache_layer_bytes == tuple(
+            each * len(in_sight(len(text), conditions, own)) for own in (WINDOW, 0)
         )
     assert any(stat.reason == "edited" and stat.n_computed <= 2 for stat in run.stats)
 

@@ -1,7 +1,6 @@
 """The same text under several masks: against fresh runs, and against tokens that were changed."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,9 +14,7 @@ from engine.windows.evicting_cache import EvictingCache
 from engine.windows.eviction import Budget
 from engine.windows.masks import (
     antecedent,
-    bytes_of_rows,
     reach,
-    rows_needed,
     three_masks,
     visible_keys,
 )
@@ -70,32 +67,42 @@ def test_losses_are_the_cross_entropy_of_the_next_token(tiny: Tiny) -> None:
 def test_a_windows_cache_is_flat_at_exactly_min_of_tokens_and_window(
     tiny: Tiny, n_tokens: int
 ) -> None:
-    """Around a window of 5, in a model whose head_dim is not d_model / n_head, by the formula.
+    """Around a window of 5, in a model whose head_dim is not d_model / n_head.
 
-    And by the tensors of a cache that keeps no more.
+    By what the passes' tensors hold, and by those of another cache that keeps no more.
     """
     run = tiny("rotary", head_dim=6)
-    config = run.config
-    rows = rows_needed(MASKS[1], config, n_tokens)
-    assert rows == (min(n_tokens, 5),) * 2
+    under = read_windows(run.model, TOKENS[:n_tokens], MASKS, query=0).masks[1]
+    assert under.cache_rows == (min(n_tokens, 5),) * 2
     per_key = 2 * 2 * 6 * 4  # key and value, groups, head_dim, bytes
-    assert bytes_of_rows(rows, config) == 2 * min(n_tokens, 5) * per_key
-    cache = EvictingCache(config, Budget(n_keys=5))
+    assert under.cache_bytes == 2 * min(n_tokens, 5) * per_key
+    cache = EvictingCache(run.config, Budget(n_keys=5))
     with torch.no_grad():
         for token in TOKENS[:n_tokens]:
             run.model.hidden(torch.tensor([token]), cache)
-    assert cache.used_bytes == bytes_of_rows(rows, config)
+    assert cache.used_bytes == under.cache_bytes
 
 
-def test_what_a_mask_must_keep_is_what_its_last_query_sees(tiny: Tiny) -> None:
-    config = tiny("rotary", windows=(0, 4)).config
-    causal, window, first = MASKS
-    assert rows_needed(causal, config, 20) == (20, 4)  # the second layer has a window of its own
-    assert rows_needed(window, config, 20) == (5, 4)
-    assert rows_needed(first, config, 20) == (7, 4)
-    assert rows_needed(first, config, 6) == (6, 4)
-    assert rows_needed(replace(causal, mask="none"), config, 20) == (20, 20)
-    assert rows_needed(causal, config, 0) == (0, 0)
+@pytest.mark.parametrize(
+    ("n_tokens", "causal", "window", "first"),
+    [(20, (20, 4), (5, 4), (7, 4)), (6, (6, 4), (5, 4), (6, 4)), (1, (1, 1), (1, 1), (1, 1))],
+)
+def test_each_mask_holds_what_its_last_query_sees(
+    tiny: Tiny,
+    n_tokens: int,
+    causal: tuple[int, ...],
+    window: tuple[int, ...],
+    first: tuple[int, ...],
+) -> None:
+    """The second layer has a window of its own of 4, narrower than the mask's 5."""
+    run = tiny("rotary", windows=(0, 4))
+    masks = (*MASKS, Conditions(mask="none"))
+    found = read_windows(run.model, TOKENS[:n_tokens], masks, query=0).masks
+    assert [under.cache_rows for under in found] == [causal, window, first, (0, 0)]
+    for under in found[:3]:
+        run.set_conditions(under.conditions)
+        run.read(TOKENS[:n_tokens])
+        assert run.cache_bytes == under.cache_bytes
 
 
 def test_visible_keys_are_the_last_ones_and_the_first() -> None:

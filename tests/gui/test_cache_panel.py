@@ -83,6 +83,44 @@ def test_a_layer_with_a_window_of_its_own_stays_flat(qtbot: QtBot, panel: CacheP
         assert (1024 * kib).tolist() == [64 * rows for rows in (5 + 5, 6 + 6, 6 + 7, 6 + 8)]
 
 
+def test_under_a_windows_mask_it_holds_what_is_in_sight(qtbot: QtBot, panel: CachePanel) -> None:
+    """First all 5 tokens, then 1 + 3, and 3: 128 bytes each; every pass by the mask it had."""
+    scope = tiny_scope()
+    scope.edit("to be")
+    scope.set_conditions(Conditions(mask="window", window=3, sinks=1))
+    reading = scope.step()
+    panel.show_view(view_of(reading))
+    assert panel.held.text().startswith("holds 512 B")
+    assert panel.formula.text() == (
+        "✓ 2 · 2 n_kv_head · 4 head_dim · 2 · min(6, 1 + 3) rows · 4 bytes = 512 B, "
+        "as the tensors hold"
+    )
+    assert "or the mask's, a layer keeps min(tokens, window) rows" in panel.formula.toolTip()
+    reading = scope.set_conditions(Conditions(mask="window", window=3))
+    panel.show_view(view_of(reading))
+    assert "2 · min(6, 3) rows · 4 bytes = 384 B, as the tensors" in panel.formula.text()
+    wait_for_curves(qtbot, panel)
+    for name in ("held", "formula"):
+        kib = drawn(panel.bytes_chart, name)[1]
+        assert (1024 * kib).tolist() == [128 * rows for rows in (5, 4, 4, 3)]
+
+
+@pytest.mark.parametrize(
+    ("n_tokens", "rows"), [(4, "min(4, 1 + 2)"), (5, "min(5, 1 + 2)"), (6, "2"), (12, "2")]
+)
+def test_a_layers_own_window_hides_the_first_positions_in_the_end(
+    panel: CachePanel, n_tokens: int, rows: str
+) -> None:
+    """A window of 5 in one layer, under the first 1 and a window of 2."""
+    scope = tiny_scope(windows=(5, 0))
+    scope.edit("to be or not"[:n_tokens])
+    panel.show_view(view_of(scope.set_conditions(Conditions(mask="window", window=2, sinks=1))))
+    both = f"min({n_tokens}, 1 + 2)"
+    said = f"2 · {both} rows" if rows == both else f"(1 · {rows} + 1 · {both}) rows"
+    assert f"✓ 2 · 2 n_kv_head · 4 head_dim · {said} · 4 bytes" in panel.formula.text()
+    assert panel.formula.text().endswith("as the tensors hold")
+
+
 def test_where_all_layers_have_one_window_the_whole_cache_is_flat(panel: CachePanel) -> None:
     panel.show_view(view_of(tiny_scope(windows=(4, 4)).edit("to be or not")))
     assert panel.formula.text() == (

@@ -679,7 +679,7 @@ def test_a_budget_goes_with_the_mask_and_says_why_it_cannot_without_one(
     assert eviction is not None
     np.testing.assert_allclose(eviction.full_loss, whole.reading.session.loss, atol=2e-6)
     wait_until(lambda: bool(table.strips), "strips")
-    assert "all keys, window of 3: " in table.strips[1].wordings[0]
+    assert "no budget, window of 3: " in table.strips[1].wordings[0]
 
 
 def test_an_impossible_choice_is_told_and_not_taken(whole: WholeWindow) -> None:
