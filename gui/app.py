@@ -170,6 +170,7 @@ class App:
                 leave_first_out=read("leave_first_out"),
                 drawing=read("drawing"),
                 show_loss=read("show_loss"),
+                show_pass=read("show_pass"),
                 motion=read("motion"),
             ),
         )
@@ -385,6 +386,7 @@ class App:
             "leave_first_out": state.display.leave_first_out,
             "drawing": state.display.drawing,
             "show_loss": state.display.show_loss,
+            "show_pass": state.display.show_pass,
             "motion": state.display.motion,
             "geometry": geometry,
         }.items():

@@ -567,6 +567,16 @@ COMMANDS: tuple[Command, ...] = (
         on_toolbar=True,
     ),
     Command(
+        "show_pass",
+        "View",
+        "Mark the latest pass",
+        "Mark the tokens that the latest pass computed; the others it kept from the cache.",
+        ("Ctrl+Shift+K",),
+        _toggle("show_pass"),
+        _is("show_pass", True),
+        on_toolbar=True,
+    ),
+    Command(
         "motion",
         "View",
         "Flash what was recomputed",

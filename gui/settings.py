@@ -56,6 +56,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("leave_first_out", False, "Whether the first key's weight is left out of the colours."),
     Setting("drawing", "heatmap", "How one head is drawn.", _one_of("heatmap", "arcs")),
     Setting("show_loss", False, "Whether tokens are coloured by their loss."),
+    Setting("show_pass", False, "Whether what the latest pass computed is marked."),
     Setting("motion", True, "Whether what was recomputed flashes."),
     Setting("geometry", QByteArray(), "Where the window stood and how large it was."),
     Setting("layout", QByteArray(), "Where the panels were."),

@@ -56,6 +56,7 @@ class Display:
     least: float = 0.0  # heads whose sorted role scores less are dimmed
     shade: Shade = "weights"
     show_loss: bool = False
+    show_pass: bool = False  # which tokens the latest pass computed
     motion: bool = True
 
     @property

@@ -18,6 +18,7 @@ from gui.widgets.scales import exact
 from gui.widgets.token_strip import TokenStrip
 from gui.widgets.wrapping_label import WrappingLabel
 from gui.wishes import EditText, SelectPosition
+from gui.words.cache_figures import latest_pass
 
 # The loss at which a chip has the full colour: about a guess among 3,000 tokens.
 _LOSS_CEILING = 8.0
@@ -111,6 +112,7 @@ class PromptPanel(Panel):
             previous is None
             or view.reading is not previous.reading
             or view.state.display.show_loss != previous.state.display.show_loss
+            or view.state.display.show_pass != previous.state.display.show_pass
             or view.theme is not previous.theme
         ):
             self._draw_tokens(view)
@@ -141,7 +143,7 @@ class PromptPanel(Panel):
         self.strip.set_selected(query, key)
 
     def _draw_tokens(self, view: View) -> None:
-        reading = view.reading
+        reading, height = view.reading, self.strip.height_of(1)
         if reading is None:
             return
         document, cursor = reading.document, reading.cursor
@@ -155,6 +157,10 @@ class PromptPanel(Panel):
         self.strip.set_prefix(reading.n_prefix)
         losses, coloured = reading.session.loss, view.state.display.show_loss
         self.strip.set_losses(losses, ceiling=_LOSS_CEILING, coloured=coloured)
+        computed, n_thrown = latest_pass(reading)
+        self.strip.set_pass(computed, n_thrown, marked=view.state.display.show_pass)
+        if height != self.strip.height_of(1):  # a legend has come or gone
+            self._share_height()
         states = np.full(cursor, TokenState.PROMPT, np.uint8)
         states[document.generated[:cursor]] = TokenState.GENERATED
         states[: reading.n_fallen] = TokenState.FALLEN_OUT

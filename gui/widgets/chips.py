@@ -76,6 +76,14 @@ class ChipFonts:
             known = self._labels[token] = self._measured(display(token, _MOST_CHARACTERS))
         return known
 
+    def axis_width(self, text: str) -> float:
+        """How wide small text is."""
+        return self._metrics[Style.NAME].horizontalAdvance(text)
+
+    def shortened(self, text: str, width: float) -> str:
+        """Small text, cut short where it is wider than that."""
+        return self._metrics[Style.NAME].elidedText(text, Qt.TextElideMode.ElideRight, width)
+
     def _measured(self, text: str) -> Label:
         pieces = []
         x = 0.0

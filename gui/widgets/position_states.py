@@ -25,6 +25,8 @@ class PositionStates:
     n_prefix: int = 0  # the first that were put before the text
     recomputed: range = range(0)
     flash: float = 0.0  # how brightly those are lit, 0 to 1
+    computed: range | None = None  # by the latest pass, as long as it is the latest
+    has_pass_marks: bool = False  # whether those are marked
 
     def loss(self, position: int) -> float:
         """Nats; NaN where none is known."""
@@ -52,6 +54,10 @@ class PositionStates:
         start, stop = max(first, self.recomputed.start), min(last, self.recomputed.stop)
         return range(start, stop) if self.flash > 0 else range(0)
 
+    def is_marked(self, position: int) -> bool:
+        """Whether it is marked as computed by the latest pass."""
+        return self.has_pass_marks and self.computed is not None and position in self.computed
+
     def grounds(
         self, first: int, last: int, theme: Theme
     ) -> tuple[NDArray[np.uint32], NDArray[np.bool_]]:
@@ -68,6 +74,10 @@ class PositionStates:
             share = np.clip(losses[known] / self.loss_ceiling, 0, 1)
             table = lookup_table(theme.loss_map)
             grounds[: len(losses)][known] = table[np.round(255 * share).astype(np.intp)]
+        elif self.has_pass_marks and self.computed is not None:
+            positions = np.arange(first, last)
+            marked = (positions >= self.computed.start) & (positions < self.computed.stop)
+            grounds[marked & seen] = QColor(theme.recomputed).rgb()
         return grounds, seen
 
     def lit(self, ground: int, theme: Theme) -> int:

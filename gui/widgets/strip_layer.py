@@ -8,7 +8,7 @@ from PySide6.QtCore import QPointF, QRect, QRectF, QSize, QSizeF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen, QPixmap
 
 from gui.theme import Theme
-from gui.widgets.chips import ChipFonts, ChipPictures, Label, Look
+from gui.widgets.chips import ChipFonts, ChipPictures, Label, Look, black_or_white, contrast
 from gui.widgets.pixels import keeps_lines
 
 
@@ -23,6 +23,7 @@ class Face(NamedTuple):
     is_generated: bool = False
     is_flashed: bool = False
     is_prefix: bool = False  # put before the text
+    is_marked: bool = False  # computed by the latest pass
 
 
 class StripLayer:
@@ -90,6 +91,7 @@ class StripLayer:
     def _draw(self, painter: QPainter, face: Face) -> None:
         top, width = face.top + self._fonts.lane, face.label.width
         painter.drawPixmap(face.x, top, self._pictures.chip(face.label, face.look))
+        self._draw_mark(painter, face)
         if face.number is not None:
             number = self._pictures.number(face.number)
             indent = (width - number.deviceIndependentSize().width()) / 2
@@ -101,6 +103,7 @@ class StripLayer:
         painter.translate(face.x, face.top + self._fonts.lane)
         self._pictures.draw_chip(painter, face.label, face.look)
         painter.restore()
+        self._draw_mark(painter, face)
         if face.number is not None:
             painter.save()
             indent = (face.label.width - self.number_width(face.number)) / 2
@@ -108,6 +111,13 @@ class StripLayer:
             self._pictures.draw_number(painter, face.number)
             painter.restore()
         self._draw_line(painter, face)
+
+    def _draw_mark(self, painter: QPainter, face: Face) -> None:
+        """A bar in the upper edge of a chip that the latest pass computed."""
+        if face.is_marked:
+            top = face.top + self._fonts.lane
+            chip = QRectF(face.x, top, face.label.width, self._fonts.chip)
+            draw_pass_mark(painter, chip, QColor.fromRgb(face.look.ground), self._theme)
 
     def _draw_line(self, painter: QPainter, face: Face) -> None:
         """Under a chip that the model wrote, that no text spells, or that was just computed."""
@@ -117,3 +127,11 @@ class StripLayer:
             painter.setPen(self._flashed_line if face.is_flashed else calm)
             radius, y = self._theme.unit, top + fonts.chip - 1
             painter.drawLine(QPointF(face.x + radius, y), QPointF(face.x + width - radius, y))
+
+
+def draw_pass_mark(painter: QPainter, chip: QRectF, ground: QColor, theme: Theme) -> None:
+    """The bar in the upper edge of a chip, thick enough to be seen below a selected one's frame."""
+    text, indent = QColor(theme.text), round(1.5 * theme.unit)
+    top, thick = chip.top() + round(theme.stroke), round(1.5 * theme.stroke)  # whole pixels: sharp
+    place = QRectF(chip.left() + indent, top, chip.width() - 2 * indent, thick)
+    painter.fillRect(place, text if contrast(text, ground) >= 4.5 else black_or_white(ground))

@@ -28,7 +28,7 @@ from gui.widgets.agreement import agreeing
 from gui.widgets.chips import ChipFonts, Label, Look, hatching
 from gui.widgets.position_states import PositionStates
 from gui.widgets.scrolled_picture import ScrolledPicture
-from gui.widgets.strip_layer import Face, StripLayer
+from gui.widgets.strip_layer import Face, StripLayer, draw_pass_mark
 from gui.widgets.token_flow import TokenFlow
 from gui.widgets.token_text import begun_character, describe, display, joined_to_previous, speak
 
@@ -37,8 +37,9 @@ EMPTY = "No tokens yet: what you write in the prompt stands here, cut into token
 _FLASH_MS, _FLASH_STEPS = 200, 4
 _ROWS_AT_FIRST = 3
 
-# How far from its row's begin, token, ground, whether it is seen, is the query, how brightly lit.
-_Chip = tuple[int, bytes, int, bool, bool, float]
+# How far from its row's begin, token, ground, whether it is seen, is the query, how brightly lit,
+# whether it is marked.
+_Chip = tuple[int, bytes, int, bool, bool, float, bool]
 
 
 class TokenStrip(ScrolledPicture):
@@ -66,6 +67,7 @@ class TokenStrip(ScrolledPicture):
         self._query: int | None = None
         self._key: int | None = None
         self._states = PositionStates()
+        self._n_thrown = 0  # rows of the cache, by the latest pass
         self._flash_left = 0
         self._has_motion = True
         self._hovered: int | None = None  # a place among all tokens
@@ -147,6 +149,21 @@ class TokenStrip(ScrolledPicture):
         if self._flash_left:
             self._flash.start()
 
+    def set_pass(self, computed: range, n_thrown: int, *, marked: bool) -> None:
+        """Note which positions the latest pass computed, and how many rows it threw away.
+
+        Where they are `marked`, they stay so until the next pass, and a legend stands above.
+        """
+        band, states = self._band(), self._states
+        if (computed, n_thrown, marked) == (states.computed, self._n_thrown, states.has_pass_marks):
+            return
+        states.computed, states.has_pass_marks, self._n_thrown = computed, marked, n_thrown
+        if band != self._band():
+            self._lay_out(len(self._tokens))
+            self._reveal(self._place(self._query))
+        self._say()
+        self.viewport().update()
+
     def set_motion(self, has_motion: bool) -> None:  # noqa: FBT001 - a Qt setter
         """Whether the strip may flash."""
         self._has_motion = has_motion
@@ -215,15 +232,16 @@ class TokenStrip(ScrolledPicture):
         return QSize(40 * self._theme.unit, self.height_of(1))
 
     def height_of(self, rows: int) -> int:
-        """Logical pixels that so many rows need."""
-        return rows * self._fonts.row + 2 * self._margin()
+        """Logical pixels that so many rows need, with the legend if there is one."""
+        return rows * self._fonts.row + 2 * self._margin() + self._band()
 
     def _margin(self) -> int:
         return 2 * self._theme.unit
 
     def _band(self) -> int:
-        """Height of the line that says what has fallen out."""
-        return self._fonts.lane + self._theme.unit if self._n_fallen_out else 0
+        """Height of the legend: what has fallen out, and what the latest pass did."""
+        is_there = self._n_fallen_out or (self._states.has_pass_marks and self._tokens)
+        return self._fonts.lane + self._theme.unit if is_there else 0
 
     def _place(self, position: int | None) -> int | None:
         if position is None or not 0 <= position < len(self._tokens) - self._n_fallen_out:
@@ -284,7 +302,7 @@ class TokenStrip(ScrolledPicture):
             self._widths, joined, width, self._fonts.gap, first_changed=first_changed
         )
         bar, height = self.verticalScrollBar(), self.viewport().height()
-        beyond = self.height_of(len(self._flow)) + self._band() - height
+        beyond = self.height_of(len(self._flow)) - height
         bar.setRange(0, _whole_rows(max(beyond, 0), self._fonts.row))
         bar.setPageStep(max(height // self._fonts.row, 1) * self._fonts.row)
         bar.setSingleStep(self._fonts.row)
@@ -305,6 +323,8 @@ class TokenStrip(ScrolledPicture):
         said = [f"{len(self._tokens)} tokens."]
         if self._n_fallen_out:
             said.append(f"{self._fallen_sentence()}.")
+        if self._states.has_pass_marks:
+            said.append(self._pass_sentence())
         if self._states.n_prefix:
             said.append(f"Position 0 was {BEFORE_TEXT}.")
         for name, position in (("query", self._query), ("key", self._key)):
@@ -312,6 +332,21 @@ class TokenStrip(ScrolledPicture):
             if place is not None:
                 said.append(f"The {name} is position {position}: {speak(self._tokens[place])}.")
         self.setAccessibleDescription(" ".join(said))
+
+    def _pass_counts(self) -> tuple[int, int]:
+        """How many positions on screen the latest pass computed, and how many it kept."""
+        seen = range(len(self._tokens) - self._n_fallen_out)
+        computed = self._states.computed or range(0)
+        n_computed = len(seen[computed.start : computed.stop])
+        return n_computed, len(seen) - n_computed
+
+    def _pass_sentence(self) -> str:
+        n_computed, n_kept = self._pass_counts()
+        computed = self._states.computed or range(0)
+        which = f": positions {computed.start} to {computed.start + n_computed - 1}"
+        which = f": position {computed.start}" if n_computed == 1 else which if n_computed else ""
+        thrown = f", and threw {self._n_thrown:,} rows away" if self._n_thrown else ""
+        return f"The latest pass kept {n_kept:,} rows and computed {n_computed:,}{which}{thrown}."
 
     def _fallen_sentence(self) -> str:
         return f"{self._n_fallen_out} {self._fallen_note()}"
@@ -400,6 +435,9 @@ class TokenStrip(ScrolledPicture):
             notes.append(f"the query at position {self._query} may not see it")
         elif self._states.weights is not None and position < len(self._states.weights):
             notes.append(f"weight {self._states.weights[position]!s}")
+        if position >= 0 and self._states.computed is not None:
+            is_new = position in self._states.computed
+            notes.append(f"{'computed' if is_new else 'kept'} by the latest pass")
         if self._states.is_generated(position):
             notes.append("written by the model")
         if self._states.is_prefix(position):
@@ -477,17 +515,40 @@ class TokenStrip(ScrolledPicture):
         painter.drawText(place.adjusted(margin, 0, -margin, 0), int(flags), sentence)
 
     def _paint_band(self, painter: QPainter) -> None:
-        if not self._n_fallen_out:
+        if not self._band():
             return
-        band = QRectF(0, 0, self.viewport().width(), self._band())
-        painter.fillRect(band, QColor(self._theme.surface))
-        swatch = QRectF(self._margin(), self._theme.unit, 5 * self._theme.unit, self._fonts.lane)
-        painter.fillRect(swatch, QColor(self._theme.fallen))
-        painter.fillRect(swatch, hatching(self._theme))
-        painter.setFont(self._fonts.axis)
-        painter.setPen(QColor(self._theme.text_dim))
-        at = QPointF(swatch.right() + 2 * self._theme.unit, swatch.top() + self._fonts.axis_ascent)
-        painter.drawText(at, self._fallen_sentence())
+        unit, width = self._theme.unit, self.viewport().width()
+        painter.fillRect(QRectF(0, 0, width, self._band()), QColor(self._theme.surface))
+        x = float(self._margin())
+        for colour, kind, text in self._legend():
+            if kind != "words":
+                swatch = QRectF(x, unit, 5 * unit, self._fonts.lane)
+                painter.fillRect(swatch, QColor(colour))
+                if kind == "hatched":
+                    painter.fillRect(swatch, hatching(self._theme))
+                if kind == "marked":
+                    draw_pass_mark(painter, swatch, QColor(colour), self._theme)
+                x = swatch.right() + 2 * unit
+            shown = self._fonts.shortened(text, width - x - unit)
+            painter.setFont(self._fonts.axis)
+            painter.setPen(QColor(self._theme.text_dim))
+            painter.drawText(QPointF(x, unit + self._fonts.axis_ascent), shown)
+            x += self._fonts.axis_width(shown) + 4 * unit
+
+    def _legend(self) -> list[tuple[str, str, str]]:
+        """What the states of chips mean: a colour, how the swatch is drawn, and words."""
+        theme, found = self._theme, []
+        if self._states.has_pass_marks:
+            n_computed, n_kept = self._pass_counts()
+            has_losses = self._states.losses is not None and self._states.has_loss_colours
+            colour = theme.raised if has_losses else theme.recomputed  # the ground is the loss's
+            found.append((colour, "marked", f"computed {n_computed:,}"))
+            found.append((theme.raised, "plain", f"kept {n_kept:,}"))
+            if self._n_thrown:
+                found.append(("", "words", f"thrown away {self._n_thrown:,}"))
+        if self._n_fallen_out:
+            found.append((theme.fallen, "hatched", self._fallen_sentence()))
+        return found
 
     def _rows_in(self, clip: QRect) -> range:
         """The rows that a part of the viewport shows; none is cut at the top."""
@@ -509,6 +570,7 @@ class TokenStrip(ScrolledPicture):
             is_query[query - start] = True
         for place in states.lit_within(first, last):
             flash[place + n_fallen - start] = states.flash
+        marked = [states.is_marked(place - n_fallen) for place in range(start, stop)]
         grounds, seen = states.grounds(first, last, self._theme)
         chips = zip(
             self._flow.ahead(start, stop).tolist(),
@@ -517,6 +579,7 @@ class TokenStrip(ScrolledPicture):
             [False] * n_quiet + seen.tolist(),
             is_query,
             flash,
+            marked,
             strict=True,
         )
         joined = self._joined[start : stop + 1]
@@ -537,7 +600,7 @@ class TokenStrip(ScrolledPicture):
         return list(faces.values())
 
     def _new_face(self, place: int, top: int, chip: _Chip) -> Face:
-        ahead, _token, ground, is_seen, is_query, flash = chip
+        ahead, _token, ground, is_seen, is_query, flash, is_marked = chip
         position, states = place - self._n_fallen_out, self._states
         joins_previous = self._joined[place]
         joins_next = place + 1 < len(self._joined) and self._joined[place + 1]
@@ -556,7 +619,7 @@ class TokenStrip(ScrolledPicture):
         is_generated = position >= 0 and states.is_generated(position)
         is_prefix = states.is_prefix(position)
         x = self._margin() + ahead
-        return Face(x, top, label, look, number, is_generated, flash > 0, is_prefix)
+        return Face(x, top, label, look, number, is_generated, flash > 0, is_prefix, is_marked)
 
     def _paint_chips(self, painter: QPainter, clip: QRect) -> None:
         viewport = self.viewport()

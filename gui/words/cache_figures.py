@@ -187,6 +187,17 @@ def thrown_away(stats: Sequence[PassStats]) -> int:
     return thrown_between(stats[-2], stats[-1]) if len(stats) > 1 else 0
 
 
+def latest_pass(reading: Reading) -> tuple[range, int]:
+    """Which positions on screen the latest pass computed, and how many rows it threw away."""
+    latest = reading.stats[-1] if reading.stats else None
+    start, stop = reading.computed
+    if reading.reason == "looked":
+        start, stop = (latest.n_kept, latest.n_tokens) if latest is not None else (0, 0)
+    is_known = latest is not None and (latest.n_kept, latest.n_tokens) == (start, stop)
+    stop = min(stop, reading.n_tokens)
+    return range(min(start, stop), stop), thrown_away(reading.stats) if is_known else 0
+
+
 def thrown_between(before: PassStats, after: PassStats) -> int:
     """The same of any pass and the one after it."""
     if not (used_cache(before) and used_cache(after)):

@@ -192,6 +192,7 @@ SAYS: dict[str, Says] = {
     "scale_row": lambda whole, _: whole.state.display.scale == "row",
     "leave_first_out": lambda whole, _: whole.state.display.leave_first_out,
     "show_loss": lambda whole, _: whole.state.display.show_loss,
+    "show_pass": lambda whole, _: whole.state.display.show_pass,
     "theme_light": lambda whole, _: whole.state.display.theme.name == "light",
     "theme_dark": lambda whole, _: whole.state.display.theme.name == "dark",
     "theme_projector": lambda whole, _: whole.state.display.theme.name == "projector",
@@ -266,7 +267,8 @@ def test_a_key_goes_to_a_panel(whole: WholeWindow, command: Command) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["greedy", "mask", "window", "cache", "show_loss", "head_off", "layer_off"]
+    "name",
+    ["greedy", "mask", "window", "cache", "show_loss", "show_pass", "head_off", "layer_off"],
 )
 def test_a_switch_switches_back(whole: WholeWindow, name: str) -> None:
     """The same key twice is as before."""

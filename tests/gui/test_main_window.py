@@ -288,6 +288,7 @@ def test_everything_comes_back_at_the_next_start(
         EditText("abc, abc <b>"),
         SetDisplay({"theme": THEMES["dark"], "zoom": 1.1, "scale": "log", "drawing": "arcs"}),
         SetDisplay({"leave_first_out": True, "show_loss": True, "motion": False}),
+        SetDisplay({"show_pass": True}),
     )
     first.window.findChild(QDockWidget, "dock_heads").hide()
     first.window.resize(first.window.width(), 640)
@@ -301,7 +302,7 @@ def test_everything_comes_back_at_the_next_start(
     display = second.state.display
     assert (display.theme.name, display.zoom, display.scale) == ("dark", 1.1, "log")
     assert (display.drawing, display.leave_first_out) == ("arcs", True)
-    assert (display.show_loss, display.motion) == (True, False)
+    assert (display.show_loss, display.show_pass, display.motion) == (True, True, False)
     assert second.window.findChild(QDockWidget, "dock_heads").isHidden()
     assert not second.window.findChild(QDockWidget, "dock_time").isHidden()
     assert second.window.height() == 640

@@ -19,6 +19,7 @@ VALUES: dict[str, Any] = {
     "leave_first_out": True,
     "drawing": "arcs",
     "show_loss": True,
+    "show_pass": True,
     "motion": False,
     "geometry": QByteArray(b"\x01\x00\xffgeometry"),
     "layout": QByteArray(b"\x00\xff\x00layout"),

@@ -239,6 +239,85 @@ def test_a_flash_leaves_nothing_behind(qtbot: QtBot, strip: TokenStrip, theme: T
     assert strip.viewport().grab().toImage() == short
 
 
+@pytest.mark.parametrize("theme", THEMES.values(), ids=lambda theme: theme.name)
+def test_what_the_latest_pass_computed_stays_marked(strip: TokenStrip, theme: Theme) -> None:
+    """In colour and by a bar in the upper edge; a legend and the text equivalent say how many."""
+    strip.set_theme(theme)
+    show(strip, WORDS)
+    plain = strip.viewport().grab().toImage()
+    strip.set_pass(range(4, 6), 3, marked=False)
+    assert strip.viewport().grab().toImage() == plain
+    assert "computed by the latest pass" in strip.describe_place(4)
+    assert "kept by the latest pass" in strip.describe_place(3)
+    strip.set_pass(range(4, 6), 3, marked=True)
+    assert [ground(strip, at) == theme.recomputed.upper() for at in range(6)] == [0] * 4 + [1] * 2
+    bars = [bar_colour(strip, at, theme) for at in range(6)]
+    assert bars == [theme.raised.upper()] * 4 + [theme.text.upper()] * 2
+    said = "The latest pass kept 4 rows and computed 2: positions 4 to 5, and threw 3 rows away."
+    assert said in strip.accessibleDescription()
+    assert [text for *_drawn, text in strip._legend()] == ["computed 2", "kept 4", "thrown away 3"]
+    strip.set_pass(range(4, 6), 3, marked=False)
+    assert strip.viewport().grab().toImage() == plain
+    assert "latest pass" not in strip.accessibleDescription()
+
+
+def bar_colour(strip: TokenStrip, position: int, theme: Theme) -> str:
+    """The colour where a chip's bar is, or would be."""
+    chip = strip.rect_of(position)
+    return colour_at(strip, QPoint(chip.center().x(), chip.top() + round(theme.stroke) + 1))
+
+
+@pytest.mark.parametrize("theme", THEMES.values(), ids=lambda theme: theme.name)
+@pytest.mark.parametrize("loss", [0.0, 4.0, 8.0])
+def test_marks_stand_out_from_the_colours_of_losses(
+    strip: TokenStrip, theme: Theme, loss: float
+) -> None:
+    """The colour is the loss's then, and the bar says what was computed."""
+    strip.set_theme(theme)
+    show(strip, WORDS)
+    strip.set_losses(np.full(6, loss, np.float32))
+    before = ground(strip, 5)
+    strip.set_pass(range(5, 6), 0, marked=True)
+    assert ground(strip, 5) == before == ground(strip, 4)
+    bar = QColor(bar_colour(strip, 5, theme))
+    assert contrast(bar, QColor(before)) >= 4.5
+    assert bar_colour(strip, 4, theme) == before
+
+
+def test_marks_are_those_of_what_the_model_sees(strip: TokenStrip) -> None:
+    """Of six tokens two have fallen out; the pass computed from position 1 on."""
+    strip.set_pass(range(1, 9), 0, marked=True)
+    show(strip, WORDS, n_fallen_out=2, limit=4)
+    assert ground(strip, 0) == LIGHT.raised
+    assert [ground(strip, at) for at in (1, 2, 3)] == [LIGHT.recomputed] * 3
+    assert "latest pass" not in strip.describe_place(1)
+    legend = [text for *_drawn, text in strip._legend()]
+    assert legend == ["computed 3", "kept 1", "2 fallen out: the model sees the last 4 tokens"]
+    assert "kept 1 rows and computed 3: positions 1 to 3." in strip.accessibleDescription()
+
+
+def test_a_pass_that_only_cut_the_text_marks_nothing(strip: TokenStrip) -> None:
+    show(strip, WORDS[:4])
+    strip.set_pass(range(4, 4), 2, marked=True)
+    assert [ground(strip, at) for at in range(4)] == [LIGHT.raised] * 4
+    said = "The latest pass kept 4 rows and computed 0, and threw 2 rows away."
+    assert said in strip.accessibleDescription()
+
+
+def test_the_legend_leaves_the_last_row_in_reach(strip: TokenStrip) -> None:
+    show(strip, WORDS * 20)
+    strip.set_pass(range(100, 120), 0, marked=True)
+    strip.verticalScrollBar().setValue(strip.verticalScrollBar().maximum())
+    assert strip.rect_of(119).bottom() < strip.viewport().height()
+
+
+def test_an_empty_strip_has_no_legend(strip: TokenStrip) -> None:
+    height = strip.height_of(1)
+    strip.set_pass(range(0), 7, marked=True)
+    assert strip.height_of(1) == height
+    assert strip.accessibleDescription() == EMPTY
+
+
 def test_reduced_motion_does_not_flash(strip: TokenStrip) -> None:
     """Also when it is switched off in the middle of a flash."""
     show(strip, WORDS)
@@ -524,6 +603,8 @@ def test_chips_that_are_kept_look_as_if_they_were_drawn_afresh(
             show(each, tokens, n_out)
             each.set_losses(np.linspace(0, 8, len(tokens) - n_out))
             each.set_generated_from(generated_from)
+            computed = range(generated_from // 2, generated_from)
+            each.set_pass(computed, n_fallen, marked=n_fallen % 2 == 0)
             each.set_selected(len(tokens) - n_out - 1)
             if each is strip:
                 each.grab()
