@@ -20,7 +20,7 @@ from engine.cost.formulas import pass_cost, total
 from engine.cost.measurements import TOLERANCE, BothWays, DecodeStep, OneByOne
 from engine.cost.patience import GivingWay, patiently
 from engine.cost.slices import Slices
-from engine.errors import ContextFullError, EngineError
+from engine.errors import CancelledError, ContextFullError, EngineError
 from engine.kv_cache import KVCache
 from engine.model import CAUSAL, Transformer
 from engine.sampling import Sampling, draw, stages
@@ -75,6 +75,7 @@ def with_and_without(
                 else:
                     both.append(took)
         logits = both[0][0]
+        yield found  # what comes now takes as long as a part of a pass
         step = _step_of(model, ids, both, sampling, conditions)
         found = replace(found, steps=(*found.steps, step))
         yield found
@@ -141,10 +142,29 @@ def _passes(
         record = GivingWay(waited_for)
         with slices.of_pass(len(new_ids), waited_for):
             hidden = model.hidden(new_ids, kv_cache, conditions, record, waited_for)
-        logits = model.logits(hidden[-1:])[0]
+        logits = _patient_logits(model, hidden[-1:], slices, waited_for, kv_cache, len(new_ids))
         return logits, finished(model.device) - began
 
     return patiently(work)
+
+
+def _patient_logits(
+    model: Transformer,
+    hidden: Tensor,
+    slices: Slices,
+    waited_for: Cancelled,
+    kv_cache: KVCache | None = None,
+    n_new: int = 0,
+) -> Tensor:
+    """The logits [V] of one row [1, C]; given up, the cache forgets the new rows of its pass."""
+    try:
+        give_up_if(waited_for)
+        with slices.of_pass(1, waited_for):
+            return model.logits(hidden)[0]
+    except CancelledError:
+        if kv_cache is not None:
+            kv_cache.rewind(kv_cache.length - n_new)
+        raise
 
 
 @torch.inference_mode()
@@ -177,8 +197,8 @@ def parallel_and_serial(
     def one(at: int) -> tuple[Tensor, float]:
         began = finished(model.device)
         hidden = model.hidden(ids[at : at + 1], in_turn, conditions, None, waited_for)
-        logits = model.logits(hidden)
-        return logits[0], finished(model.device) - began
+        logits = _patient_logits(model, hidden, slices, waited_for, in_turn, 1)
+        return logits, finished(model.device) - began
 
     multiply_adds = _multiply_adds(model, n_tokens, 0, conditions, n_tokens)
     found = OneByOne(n_tokens, 0.0, multiply_adds)
@@ -190,9 +210,15 @@ def parallel_and_serial(
         yield found
     assert hidden is not None  # noqa: S101 - the last that a patient pass gives
     for at in range(n_tokens):
-        for took in patiently(partial(one, at)):
-            if took is not None:
-                apart = float((took[0] - model.logits(hidden[at : at + 1])[0]).abs().max())
+        took = None
+        for each in patiently(partial(one, at)):
+            took = each
+            yield found
+        assert took is not None  # noqa: S101 - the last that a patient pass gives
+        wanted = partial(_patient_logits, model, hidden[at : at + 1], slices, waited_for)
+        for whole_logits in patiently(wanted):
+            if whole_logits is not None:
+                apart = float((took[0] - whole_logits).abs().max())
                 found = _one_more(found, took[1], apart, _apart(at_once, in_turn, at))
                 more = _multiply_adds(model, 1, at, conditions)
                 found = replace(found, serial_multiply_adds=found.serial_multiply_adds + more)

@@ -10,20 +10,21 @@ passes. Exits with 1 if a record takes a hundredth of what it records.
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import torch
 
 import resources
-from engine.cancelling import never
+from engine.cancelling import give_up_if, never
 from engine.config import ModelConfig
 from engine.cost.part_clock import PartClock
-from engine.cost.slices import _asking
+from engine.cost.slices import _AskingScoring
 from engine.growing import Growing
 from engine.kv_cache import KVCache
 from engine.loading import load
-from engine.model import Transformer
+from engine.model import CAUSAL, Transformer
 from engine.reading import PassStats
 from engine.run import Run
 from tests.benchmarks.bench_memory import SMOL
@@ -68,6 +69,8 @@ def bench_step(model: Transformer) -> float:
                 cache_bytes=1,
                 cached=True,
                 reason="grown",
+                window=model.config.max_seq_len,
+                sinks=1,
             )
         )
 
@@ -87,7 +90,8 @@ def bench_parts(model: Transformer, n_tokens: int) -> float:
     kv_cache, row = KVCache(model.config), torch.zeros(1)
     timed = clock._timed("MLP", lambda x: x)
     told = clock._told(lambda left, _right: left)
-    asking = _asking(lambda left: left, never)
+    plain = model.scoring(0, CAUSAL)  # which a pass makes in any case
+    asking = partial(_AskingScoring.like, lambda _layer, _conditions: plain, never)
 
     def watch() -> None:
         clock._entered = []
@@ -95,7 +99,9 @@ def bench_parts(model: Transformer, n_tokens: int) -> float:
             timed(row)
             clock.keep_qkv(layer, row, row, row)
             told(row, row)
-            asking(row)
+            asking(layer, CAUSAL)
+            give_up_if(never)
+            give_up_if(never)
             told(row, row)
             clock.keep_weights(layer, slice(0), row)
             timed(row)

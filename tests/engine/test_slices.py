@@ -16,7 +16,7 @@ from engine.cost.slices import Slices
 from engine.errors import CancelledError
 from engine.formats import FORMATS, FormatName, Held
 from engine.kv_cache import KVCache
-from engine.matrices import prepare
+from engine.matrices import has_packed, prepare
 from engine.model import Transformer
 from engine.run import Run
 
@@ -33,7 +33,8 @@ KINDS: dict[str, dict[str, Any]] = {
 @pytest.fixture
 def thin(monkeypatch: pytest.MonkeyPatch) -> None:
     """Slices of a few rows of a toy's matrices."""
-    for name, value in (("_MOST", 6400), ("_EVEN", 1), ("_FEW", 1), ("_PACKED_ROWS", 8)):
+    small = {"_MOST": 6400, "_EVEN": 1, "_FEW": 1, "_PACKED_ROWS": 8, "_PACKED_EVEN": 1}
+    for name, value in (small | {"_WIDENED": 64}).items():
         monkeypatch.setattr(slices, name, value)
 
 
@@ -87,8 +88,14 @@ def test_so_it_is_in_every_format(tiny: Tiny, number_format: FormatName) -> None
     model = tiny("rotary", max_seq_len=100).model
     prepare(model, Held(number_format))
     expected = logits(model)
-    with Slices(model).of_pass(100, lambda: False):
+    products = Products()
+    with Slices(model).of_pass(100, products.asked), products:
         torch.testing.assert_close(logits(model), expected, rtol=0, atol=1e-5)
+    products.asked()
+    assert products.most <= 6400  # of what torch itself multiplies
+    is_packed = has_packed(number_format)  # whose rows go some after another: 12, 25, 8, 8; 36
+    n_slices = 2 * (9 + 4 + 2 * 13) + 3 if is_packed else 2 * (8 + 4 + 2 * 16) + 3
+    assert products.n_asked >= n_slices
 
 
 def test_what_is_small_is_left_as_it_is(tiny: Tiny) -> None:
