@@ -206,15 +206,16 @@ class CachePanel(Panel):
             short += f", {last.n_kept:,} kept, {thrown:,} thrown away"
         short += fallen
         done = f"{last.n_computed:,} of {last.n_tokens:,} rows computed{gone}{fallen}"
-        per_pass = f"last pass +{written:,} B, {done}"
+        wrote = f"wrote {written:,} B" if figures.has_windows else f"+{written:,} B"
+        per_pass = f"last pass {wrote}, {done}"
         in_all = (
             f"{counted(len(columns), 'pass', 'passes')} in all: {computed:,} of {without:,} rows"
         )
         took = f"{1000 * last.seconds:.1f} ms"
         self.rows.set_wordings(
             f"{per_pass}, {took}; {in_all}",
-            f"+{written:,} B, {short}, {took}; {in_all}",
-            f"+{written:,} B, {short}; in all {computed:,} of {without:,}",
+            f"{wrote}, {short}, {took}; {in_all}",
+            f"{wrote}, {short}; in all {computed:,} of {without:,}",
             f"{short}; in all {computed:,} of {without:,}",
             short,
         )

@@ -76,7 +76,7 @@ def test_a_layer_with_a_window_of_its_own_stays_flat(qtbot: QtBot, panel: CacheP
     )
     assert "keeps min(tokens, window) rows" in panel.formula.toolTip()
     assert panel.formula.toolTip().endswith("the layers hold 384, 512 B")
-    assert panel.rows.text().startswith("last pass +128 B, 1 of 8 rows computed")
+    assert panel.rows.text().startswith("last pass wrote 128 B, 1 of 8 rows computed")
     wait_for_curves(qtbot, panel)
     for name in ("held", "formula"):  # after 5, 6, 7 and 8 tokens
         kib = drawn(panel.bytes_chart, name)[1]
