@@ -152,13 +152,20 @@ class AnyHistory(RuleBasedStateMachine):
 
     @invariant()
     def holds_what_can_still_be_seen(self) -> None:
-        """Of each layer's last positions as many as its window shows, 64 bytes each."""
+        """In each layer the positions that its last query sees, 64 bytes each."""
         if hasattr(self, "run"):
             in_use = self.run.use_cache and self.run.conditions.append_only
             n_tokens = len(self.text) if in_use else 0
+            back = range(n_tokens)  # how far from the last position
+            mask = self.run.conditions
+            near = mask.window if mask.mask == "window" else n_tokens
             assert self.run.cache_layer_bytes == tuple(
-                64 * (min(n_tokens, window) if window else n_tokens)
-                for window in self.windows or (0, 0)
+                64
+                * sum(
+                    (not own or far < own) and (far < near or n_tokens - 1 - far < mask.sinks)
+                    for far in back
+                )
+                for own in self.windows or (0, 0)
             )
 
     def _assert_shows(self, session: Any, text: list[int]) -> None:
