@@ -82,7 +82,9 @@ class Conditions:
         """
         if self.mask == "none":
             return 0
-        return min((size for size in (window, self.window) if size), default=0)
+        if not window or not self.window:
+            return window or self.window
+        return min(window, self.window)
 
     def n_first(self, window: int = 0) -> int:
         """How many first positions such a layer's queries see besides, as far as it does itself."""
