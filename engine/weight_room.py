@@ -9,6 +9,7 @@ from engine.errors import CheckpointError
 from engine.formats import FORMATS, WEIGHT_BYTES, DeviceName, FormatChoice, FormatName, Held
 from engine.layers import TokenEmbedding
 from engine.model import Transformer
+from engine.sizes import bytes_said
 
 _FLOAT = 4
 # Copies in float32 of the matrix in hand: as it was read, and what rounding makes of it.
@@ -43,21 +44,21 @@ class WeightRoom:
         if there is None or self.fits(wanted):
             return held
         fitting = next((name for name in _BY_PRECISION if self.fits(name)), None)
-        free = f"{_size(there)} are available"
+        free = f"{bytes_said(there)} are available"
         if choice.number_format != "automatic":
             raise CheckpointError(
-                f"{path} needs about {_size(self.needed[wanted])} of memory as {wanted}, and "
+                f"{path} needs about {bytes_said(self.needed[wanted])} of memory as {wanted}, and "
                 f"{free}; {self._advice(fitting)}."
             )
         if fitting is None:
             least = min(_BY_PRECISION, key=lambda name: self.needed[name])
             raise CheckpointError(
-                f"{path} needs about {_size(self.needed[least])} of memory even as {least}, "
+                f"{path} needs about {bytes_said(self.needed[least])} of memory even as {least}, "
                 f"and {free}; choose a smaller model."
             )
         reason = (
             f"automatic: the most exact that fits; {wanted} needs about "
-            f"{_size(self.needed[wanted])} of memory, and {free}"
+            f"{bytes_said(self.needed[wanted])} of memory, and {free}"
         )
         chosen = matrices.decide(replace(choice, number_format=fitting), n_weights)
         return replace(chosen, reason=reason, is_for_room=True)
@@ -65,7 +66,7 @@ class WeightRoom:
     def _advice(self, fitting: FormatName | None) -> str:
         if fitting is None:
             return "no number format is small enough, so choose a smaller model"
-        return f"as {fitting} it would need {_size(self.needed[fitting])}"
+        return f"as {fitting} it would need {bytes_said(self.needed[fitting])}"
 
 
 def peak_bytes(model: Transformer, number_format: FormatName, device: DeviceName = "cpu") -> int:
@@ -108,7 +109,3 @@ def _modules(
             n_bytes -= weight.nbytes
             n_bytes += copies * (WEIGHT_BYTES[number_format] * weight.numel() + scales)
         yield n_bytes, largest, is_matrix
-
-
-def _size(n_bytes: int) -> str:
-    return f"{n_bytes / 1e9:,.1f} GB" if n_bytes >= 1e9 else f"{n_bytes / 1e6:,.1f} MB"

@@ -18,6 +18,7 @@ from engine.conditions import Conditions
 from engine.errors import CancelledError, ConfigError, ContextFullError, EngineError
 from engine.reading import CacheCheck, Look, Reading
 from engine.readouts import ROLE_THRESHOLD, Role
+from engine.sizes import bytes_said
 from gui import wishes
 from gui.messages import Messages
 from gui.questions import asides, comparing, costing, experimenting, windowing
@@ -70,7 +71,7 @@ def _told_of_format(before: Reading | None, now: Reading) -> str:
     n_bytes = before.info.held.n_bytes
     return (
         f"{now.info.name} was opened again in {held.title} on {held.device!r}: "
-        f"{held.n_bytes / 1e6:,.1f} MB of weights, {n_bytes / 1e6:,.1f} MB before. "
+        f"{bytes_said(held.n_bytes)} of weights, {bytes_said(n_bytes)} before. "
         "The text was run again."
     )
 

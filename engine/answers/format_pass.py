@@ -18,6 +18,7 @@ from engine.memory import available_bytes
 from engine.model import Transformer
 from engine.reading import ModelInfo
 from engine.session import Session
+from engine.sizes import bytes_said
 from engine.weight_room import peak_bytes
 
 _ROWS = 64  # of logits worked out together
@@ -35,8 +36,8 @@ def float32_model(info: ModelInfo, cancelled: Cancelled) -> Transformer:
     there = available_bytes()
     if there is not None and needed > there:
         raise EngineError(
-            f"Not compared with float32: its weights need {needed / 1e9:.1f} GB more, and "
-            f"{there / 1e9:.1f} GB are free."
+            f"Not compared with float32: its weights need {bytes_said(needed)} more, and "
+            f"{bytes_said(there)} are free."
         )
     model = load(Path(info.path), cancelled=cancelled).model
     if model.config != info.config:

@@ -24,6 +24,7 @@ from engine.conditions import Conditions
 from engine.config import QUERY_BLOCK, ModelConfig
 from engine.errors import EngineError
 from engine.memory import available_bytes
+from engine.sizes import bytes_said
 
 _CAUSAL = Conditions()
 _FLOAT = 4
@@ -118,6 +119,6 @@ def check_room(config: ModelConfig, n_tokens: int, needed: Needed = sweep_bytes)
     fits = longest_that_fits(config, there, needed)
     advice = f"{fits:,} tokens would fit" if fits else "no length would fit"
     raise EngineError(
-        f"Timing {n_tokens:,} tokens needs about {wanted / 1e9:,.1f} GB of memory, and "
-        f"{there / 1e9:,.1f} GB are free; {advice}."
+        f"Timing {n_tokens:,} tokens needs about {bytes_said(wanted)} of memory, and "
+        f"{bytes_said(there)} are free; {advice}."
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine.errors import TrainingError
+from engine.sizes import bytes_said
 from engine.tokenizers import ByteBpe
 from engine.training.data import Texts, read_texts
 from engine.training.plan import TrainingPlan, memory_bytes
@@ -134,18 +135,18 @@ def _check_memory(
         return
     of_text = _BYTES_PER_BYTE[plan.tokenizer] * n_bytes
     of_model = memory_bytes(plan.config(vocab_size))
-    free = f"only {_in_words(available)} of memory are free"
+    free = f"only {bytes_said(available)} of memory are free"
     if of_model > available:
         raise TrainingError(
-            f"training a model of these sizes takes about {_in_words(of_model)}, and {free}; "
+            f"training a model of these sizes takes about {bytes_said(of_model)}, and {free}; "
             "make width, layers, context or vocabulary smaller."
         )
     if of_text + of_model > available:
         kind = "characters" if plan.tokenizer == "characters" else "byte-level BPE"
         most = max(0, available - of_model) // _BYTES_PER_BYTE[plan.tokenizer]
         raise TrainingError(
-            f"{name} has {_in_words(n_bytes)}, which take about {_in_words(of_text)} while they "
-            f"become {kind}, and {free}; choose a text of at most {_in_words(most)}."
+            f"{name} has {bytes_said(n_bytes)}, which take about {bytes_said(of_text)} while they "
+            f"become {kind}, and {free}; choose a text of at most {bytes_said(most)}."
         )
 
 
@@ -169,14 +170,3 @@ def _check_length(plan: TrainingPlan, name: str, texts: Texts, facts: TextFacts)
                 f"{name} is too short: it has {n_tokens:,} tokens {side}, and a context of "
                 f"{longest} needs more than {longest}; choose a longer text or a smaller context."
             )
-
-
-def _in_words(n_bytes: int) -> str:
-    for unit, size in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
-        if n_bytes >= size:
-            return (
-                f"{n_bytes / size:.3g} {unit}"
-                if n_bytes < 1000 * size
-                else (f"{n_bytes / size:,.0f} {unit}")
-            )
-    return f"{n_bytes:,} bytes"

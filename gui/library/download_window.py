@@ -32,10 +32,11 @@ from engine.hub import (
     lacking_bytes,
     usual_cache,
 )
+from engine.sizes import bytes_said
 from gui.library.downloading import Downloading
 from gui.library.pace import Pace, duration_text
 from gui.library.recent import plain
-from gui.library.table import TABLE_STYLE, byte_text
+from gui.library.table import TABLE_STYLE
 from gui.messages import Messages
 from gui.widgets.plain_label import plain_label, say
 
@@ -247,7 +248,7 @@ class DownloadWindow(QDialog):
         self._offer = offer
         self.model.clear()
         for choice in offer.choices:
-            self.model.addItem(plain(f"{choice.title}, {byte_text(choice.n_bytes)}"))
+            self.model.addItem(plain(f"{choice.title}, {bytes_said(choice.n_bytes)}"))
         self.model.setCurrentIndex(offer.usual)
         self.commit.setText(offer.commit)
         self._show_choice()
@@ -265,7 +266,7 @@ class DownloadWindow(QDialog):
         choice = self._choice
         self.files.setRowCount(len(choice.files))
         for row, file in enumerate(choice.files):
-            size = QTableWidgetItem(byte_text(file.n_bytes))
+            size = QTableWidgetItem(bytes_said(file.n_bytes))
             size.setTextAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
             self.files.setItem(row, 0, QTableWidgetItem(plain(file.name)))
             self.files.setItem(row, 1, size)
@@ -277,11 +278,11 @@ class DownloadWindow(QDialog):
         done = choice.n_bytes - lacking_bytes(offer, choice, self._root)
         free = free_bytes(self._root)
         n = len(choice.files)
-        room = "" if free is None else f"; {byte_text(free)} are free on its disk"
+        room = "" if free is None else f"; {bytes_said(free)} are free on its disk"
         say(
             self.summary,
             plain(
-                f"{n} {'file' if n == 1 else 'files'}, {byte_text(choice.n_bytes)}; they go to "
+                f"{n} {'file' if n == 1 else 'files'}, {bytes_said(choice.n_bytes)}; they go to "
                 f"{self._root}{room}."
             ),
         )
@@ -305,7 +306,7 @@ class DownloadWindow(QDialog):
         parts = [self._show_done(progress.n_done, progress.n_total)]
         pace = self._pace.per_second
         if pace is not None:
-            parts.append(f"{byte_text(round(pace))}/s")
+            parts.append(f"{bytes_said(round(pace))}/s")
         left = self._pace.seconds_left(progress.n_total - progress.n_done)
         if left is not None:
             parts.append(f"{duration_text(left)} left")
@@ -317,7 +318,7 @@ class DownloadWindow(QDialog):
         self._done = n_done
         self.progress.setRange(0, _BAR)
         self.progress.setValue(_BAR * n_done // n_total if n_total else _BAR)
-        text = f"{byte_text(n_done)} of {byte_text(n_total)}"
+        text = f"{bytes_said(n_done)} of {bytes_said(n_total)}"
         say(self.figures, text if n_done else "")
         return text
 

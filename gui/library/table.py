@@ -16,6 +16,7 @@ from PySide6.QtGui import QBrush, QFont, QGuiApplication, QPalette
 
 from engine.formats import FLOAT32, FormatChoice, FormatName
 from engine.library import Found
+from engine.sizes import bytes_said
 from gui.library.recent import plain
 from gui.widgets.fitting_label import plain_tip
 
@@ -32,21 +33,8 @@ TABLE_STYLE = """
 """
 
 _BY_PRECISION: tuple[FormatName, ...] = ("float32", "float16", "int8")
-_UNITS = (("TiB", 2**40), ("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10))
 _LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
 _RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
-
-
-def byte_text(n_bytes: int) -> str:
-    """A size to read: 93.8 MiB."""
-    for unit, size in _UNITS:
-        if n_bytes >= size:
-            return (
-                f"{n_bytes / size:.3g} {unit}"
-                if n_bytes < 1000 * size
-                else f"{n_bytes // size:,} {unit}"
-            )
-    return f"{n_bytes} B"
 
 
 @dataclass(frozen=True)
@@ -82,11 +70,11 @@ class Memory:
             return f"— {found.reason}"
         name = self._format(found)
         n_bytes = found.needed_bytes(name)
-        needed = byte_text(n_bytes) if n_bytes else "unknown"
+        needed = bytes_said(n_bytes) if n_bytes else "unknown"
         if name != "float32" and self.choice.number_format == "automatic":
             needed += f" as {name}"
         mark = {True: "✓ fits", False: "✗ too large", None: "? needs"}[self.holds(found)]
-        free = "" if self._free is None else f" of {byte_text(self._free)}"
+        free = "" if self._free is None else f" of {bytes_said(self._free)}"
         return f"{mark}: {needed}{free}"
 
     def sentences(self, found: Found) -> str:
@@ -97,10 +85,10 @@ class Memory:
         n_bytes = found.needed_bytes(name)
         if not n_bytes:
             return "How much memory it needs is not known."
-        needed = f"{found.n_parameters:,} weights take {byte_text(n_bytes)} as {name}"
+        needed = f"{found.n_parameters:,} weights take {bytes_said(n_bytes)} as {name}"
         if self._free is None:
             return f"Its {needed}; how much memory is free is not known."
-        free = f"{byte_text(self._free)} of memory are free"
+        free = f"{bytes_said(self._free)} of memory are free"
         if self.holds(found):
             return f"It fits: its {needed}, and {free}."
         return f"It does not fit: its {needed}, and only {free}.{self._way_out(found, self._free)}"
@@ -110,7 +98,7 @@ class Memory:
         for name in _BY_PRECISION:
             n_bytes = found.needed_bytes(name)
             if n_bytes <= free and n_bytes < found.needed_bytes(self._format(found)):
-                return f" It would fit as {name}, in {byte_text(n_bytes)}: see the Model menu."
+                return f" It would fit as {name}, in {bytes_said(n_bytes)}: see the Model menu."
         return ""
 
 
@@ -145,7 +133,7 @@ COLUMNS: tuple[_Column, ...] = (
     ),
     _Column(
         "On disk",
-        lambda found, _memory: byte_text(found.n_bytes),
+        lambda found, _memory: bytes_said(found.n_bytes),
         lambda found: float(found.n_bytes),
         _RIGHT,
     ),

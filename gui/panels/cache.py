@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QLabel, QVBoxLayout
 from engine.conditions import Conditions
 from engine.cost.formulas import n_kept
 from engine.reading import PassStats, Reading
+from engine.sizes import bytes_said
 from gui.export.numbers import Table
 from gui.export.tables import pass_tables
 from gui.panels.absence import absence
@@ -296,10 +297,7 @@ def _by_layer(reading: Reading) -> str:
 
 
 def _scaled(n_bytes: int) -> str:
-    for unit, size in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
-        if n_bytes >= size:
-            return f" ({n_bytes / size:.3g} {unit})"
-    return ""
+    return f" ({bytes_said(n_bytes)})" if n_bytes >= 1024 else ""
 
 
 def _formula(figures: CacheFigures, glyph: str, agreement: str) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QPushButton, QWidget
 import resources
 from engine.cost.cache import CACHE_FORMATS, CacheDesign, designs
 from engine.reading import Reading
+from engine.sizes import bytes_said
 from gui.export.cost_tables import LENGTHS, design_of, design_tables, rows_said
 from gui.export.numbers import Table
 from gui.panels.absence import absence
@@ -24,7 +25,6 @@ from gui.widgets.wrapping_label import WrappingLabel
 from gui.wishes import SetCosts
 from gui.words.cache_figures import CacheFigures
 from gui.words.chart_axes import from_zero, up_to
-from gui.words.quantities import bytes_said
 
 LOOKS = (
     Series("this model", "text", "line"),

@@ -24,7 +24,8 @@ from gui.words.window_strips import budget_said, continuation_said, eviction_str
 
 WAITING = "The text is being read under the budget."
 WRITING = "The continuations are being written."
-MEGA = 1e6
+MEBI = 2**20
+_DIGITS = 7  # less than the thousandth part of any key
 _ROOMY = 24  # lines from which on a continuation may take two
 _MAY_BREAK = "\u200b"  # between tokens: visible spaces give a line no place to end
 _TITLES: dict[Policy, tuple[str, str]] = {
@@ -50,11 +51,11 @@ class EvictionPage(QWidget):
         self.policy = QComboBox()
         self.budget = SizeControl("keys", 1, "How many keys each layer may hold.", self._check_keys)
         kind = NumberKind(
-            name="MB", least=0.0, most=1e6, step=0.01, use="use more than 0", room_for="0.00000"
+            name="MiB", least=0.0, most=1e6, step=0.01, use="use more than 0", room_for="0.0000000"
         )
-        self.megabytes = NumberField(kind, self._check_megabytes, self)
-        self.megabytes_label = QLabel("MB")
-        self.megabytes_label.setTextFormat(Qt.TextFormat.PlainText)
+        self.mebibytes = NumberField(kind, self._check_mebibytes, self)
+        self.mebibytes_label = QLabel("MiB")
+        self.mebibytes_label.setTextFormat(Qt.TextFormat.PlainText)
         self.sinks = SizeControl("first k", 0, "How many first keys stay.", self._check_sinks)
         self.complaint = WrappingLabel()
         self.complaint.hide()
@@ -68,8 +69,8 @@ class EvictionPage(QWidget):
         self.policy.activated.connect(lambda at: self._choose(policy=POLICIES[at]))
         self.budget.chosen.connect(lambda n: self._choose(n_keys=n))
         self.sinks.chosen.connect(lambda k: self._choose(sinks=k))
-        self.megabytes.committed.connect(self._choose_megabytes)
-        for control in (self.budget, self.sinks, self.megabytes):
+        self.mebibytes.committed.connect(self._choose_mebibytes)
+        for control in (self.budget, self.sinks, self.mebibytes):
             control.complained.connect(self.complaint.say)
         self.table.chosen.connect(lambda at: self.wished.emit(SelectPosition(at)))
 
@@ -88,7 +89,7 @@ class EvictionPage(QWidget):
         self.budget.show_value(choice.n_keys, view.n_tokens, self._longest)
         self.sinks.show_value(choice.sinks, view.n_tokens, self._longest)
         self.sinks.setVisible(choice.policy == "first + window")
-        self.megabytes.show_value(round(choice.n_keys * self._bytes_per_key() / MEGA, 6))
+        self.mebibytes.show_value(round(choice.n_keys * self._bytes_per_key() / MEBI, _DIGITS))
         missing = absence(view, "what a budget for the cache costs")
         answer = state.answer("eviction")
         if missing or reading is None or answer is None:
@@ -158,16 +159,20 @@ class EvictionPage(QWidget):
         if not 0 <= value <= self._longest:
             raise ConfigError(f"first k = {value} is not possible; use 0 to {self._longest}.")
 
-    def _check_megabytes(self, value: Number) -> None:
+    def _check_mebibytes(self, value: Number) -> None:
         each = self._bytes_per_key()
-        if value * MEGA < each:
+        if value * MEBI < each:
             raise ConfigError(
-                f"{value:g} MB holds no key; one takes {each / MEGA:g} MB in all layers together."
+                f"{value:g} MiB holds no key; one takes {each / MEBI:g} MiB in all layers together."
             )
-        self._check_keys(int(value * MEGA / each + 1e-9))
+        self._check_keys(self._keys_in(value))
 
-    def _choose_megabytes(self, value: Number) -> None:
-        self._choose(n_keys=int(value * MEGA / self._bytes_per_key() + 1e-9))
+    def _choose_mebibytes(self, value: Number) -> None:
+        self._choose(n_keys=self._keys_in(value))
+
+    def _keys_in(self, mebibytes: Number) -> int:
+        """How many keys that holds; what the field itself shows of a number of them holds them."""
+        return int(mebibytes * MEBI / self._bytes_per_key() + 1e-3)
 
     # Look
 
@@ -182,9 +187,9 @@ class EvictionPage(QWidget):
         """Draw in another look."""
         for control in (self.budget, self.sinks):
             control.set_theme(theme)
-        self.megabytes.set_theme(theme)
+        self.mebibytes.set_theme(theme)
         self.table.set_theme(theme)
-        self.megabytes_label.setFont(font_of(self, theme.font_axis))
+        self.mebibytes_label.setFont(font_of(self, theme.font_axis))
         self.policy.setFont(font_of(self, theme.font_body))
         self.complaint.set_look(theme.font_axis, theme.bad)
         self.told.set_look(theme, theme.text)
@@ -201,11 +206,11 @@ class EvictionPage(QWidget):
             self.policy.addItem(title)
             self.policy.setItemData(self.policy.count() - 1, tip, Qt.ItemDataRole.ToolTipRole)
         self._sizes.addWidget(self.policy)
-        self.megabytes_label.setBuddy(self.megabytes)
+        self.mebibytes_label.setBuddy(self.mebibytes)
         for widget, stretch in (
             (self.budget, 1),
-            (self.megabytes, 0),
-            (self.megabytes_label, 0),
+            (self.mebibytes, 0),
+            (self.mebibytes_label, 0),
         ):
             self._sizes.addWidget(widget, stretch)
         self._column = QVBoxLayout(self)

@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from engine.formats import DEVICE_TITLES, FORMAT_SENTENCES, Consequence
 from engine.reading import Reading
+from engine.sizes import bytes_said
 from gui.export.numbers import Table
 from gui.export.tables import format_tables
 from gui.panels.absence import absence
@@ -168,9 +169,9 @@ class FormatPanel(AskingPanel):
 def held_sentence(reading: Reading) -> str:
     """What the weights take, against float32, and why they are held like this."""
     held, exact = reading.info.held, 4 * reading.info.n_parameters
-    size = f"{held.n_bytes / 1e6:,.1f} MB of weights"
+    size = f"{bytes_said(held.n_bytes)} of weights"
     if held.number_format != "float32":
-        size += f"; float32 would take {exact / 1e6:,.1f} MB"
+        size += f"; float32 would take {bytes_said(exact)}"
     return f"{size}. {held.reason[:1].upper()}{held.reason[1:]}." if held.reason else f"{size}."
 
 

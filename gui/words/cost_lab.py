@@ -19,7 +19,8 @@ from engine.cost.measurements import (
     ladder,
 )
 from engine.formats import FormatName
-from gui.words.quantities import bytes_said, count_said, power_said, time_said
+from engine.sizes import bytes_said
+from gui.words.quantities import count_said, power_said, time_said
 
 Row = tuple[str, ...]
 Digits = tuple[tuple[str, str], ...]  # what numbers are called, and all their digits

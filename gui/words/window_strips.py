@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from engine.conditions import Conditions
 from engine.config import ModelConfig
+from engine.sizes import bytes_said
 from engine.windows.eviction import Budget, Eviction
 from engine.windows.fixed_window_loss import FixedWindowLoss
 from engine.windows.masks import UnderMask, Windows, reach, visible_keys
@@ -21,13 +22,6 @@ from gui.words.prepared import N_SEEN, PATTERNS, WORDS
 CEILING = 8.0  # nats from which on the colour no longer changes, as on the token strip
 DIFFERENCE = 4.0  # nats to either side at which it no longer changes
 Floats = NDArray[np.floating]
-
-
-def size_said(n_bytes: int) -> str:
-    """Bytes in the unit that a budget is given in, or smaller."""
-    if n_bytes >= 1e6:
-        return f"{n_bytes / 1e6:,.2f} MB"
-    return f"{n_bytes / 1e3:,.1f} kB" if n_bytes >= 1e3 else f"{n_bytes} B"
 
 
 def mask_said(under: UnderMask) -> str:
@@ -80,7 +74,7 @@ def mask_strips(
         name, n_tokens = mask_said(under), windows.n_tokens
         mean, short = _mean_said(under.mean, base.mean if under is not base else None)
         keys = _keys_said(under.cache_rows, n_tokens)
-        size = size_said(under.cache_bytes)
+        size = bytes_said(under.cache_bytes)
         on = _on_antecedent(windows, under, antecedent)
         strips.append(
             loss_strip(
@@ -295,7 +289,7 @@ def eviction_strips(eviction: Eviction, step: int | None) -> list[Strip]:
         )
     full, full_short = _mean_said(eviction.full_mean)
     mean, short = _mean_said(eviction.mean)
-    full_size, size = size_said(eviction.full_bytes), size_said(eviction.held_bytes)
+    full_size, size = bytes_said(eviction.full_bytes), bytes_said(eviction.held_bytes)
     differs = np.where(np.isnan(change), np.nan, 0.5 + change / (2 * DIFFERENCE))
     by = eviction.mean - eviction.full_mean
     difference: tuple[str, ...] = ("difference: none yet",)

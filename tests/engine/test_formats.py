@@ -455,7 +455,7 @@ def test_without_memory_for_it_nothing_is_read_and_the_figures_are_said(
     scope = Scope(load(make_folder(), FormatChoice("int8")))
     reading = scope.edit(TEXT)
     monkeypatch.setattr(format_pass, "available_bytes", lambda: 10)
-    with pytest.raises(EngineError, match=r"Not compared with float32: .* GB are free"):
+    with pytest.raises(EngineError, match=r"Not compared with float32: .* 10 B are free"):
         scope.consequence(reading)
 
 

@@ -211,7 +211,7 @@ def test_a_model_that_is_too_large_is_refused_before_it_is_read(
     told: list[float] = []
     needed = 4 * load(path).info.n_parameters
     monkeypatch.setattr(engine.architectures, "available_bytes", lambda: needed - 1)
-    with pytest.raises(CheckpointError, match=r"MB of memory as float32, and .* MB are available"):
+    with pytest.raises(CheckpointError, match=r"iB of memory as float32, and .*iB are available"):
         load(path, told=told.append)
     assert told == []
     monkeypatch.setattr(engine.architectures, "available_bytes", lambda: None)  # nobody can tell

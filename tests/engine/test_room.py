@@ -142,7 +142,7 @@ def test_what_does_not_fit_is_refused_with_the_figures(monkeypatch: pytest.Monke
     check_room(CONFIG, 1000)
     with pytest.raises(
         EngineError,
-        match=r"Timing 1,000,000 tokens needs about 6\.9 GB of memory, and 1\.5 GB are free; "
+        match=r"Timing 1,000,000 tokens needs about 6\.38 GiB of memory, and 1\.4 GiB are free; "
         r"211,\d\d\d tokens would fit\.",
     ):
         check_room(CONFIG, 1_000_000)

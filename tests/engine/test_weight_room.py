@@ -14,6 +14,7 @@ from engine.errors import CheckpointError
 from engine.formats import FORMATS, FormatChoice, FormatName, Held
 from engine.loading import Loaded, load
 from engine.model import Transformer
+from engine.sizes import bytes_said
 from engine.weight_room import WeightRoom, held_bytes, peak_bytes
 
 BY_PRECISION: tuple[FormatName, ...] = ("float32", "float16", "bfloat16", "int8")
@@ -101,7 +102,7 @@ def test_automatic_takes_the_most_exact_format_that_fits(
     if expected == "float32":
         assert "nothing is gained" in held.reason
     else:
-        wanted, there = (f"{n / 1e6:,.1f} MB" for n in (needed["float32"], needed[name]))
+        wanted, there = (bytes_said(n) for n in (needed["float32"], needed[name]))
         assert held.reason == (
             f"automatic: the most exact that fits; float32 needs about {wanted} of memory, "
             f"and {there} are available"
@@ -129,8 +130,8 @@ def test_automatic_refuses_before_reading_what_fits_in_no_format(
     there_are(monkeypatch, least - 1)
     told: list[float] = []
     figures = re.escape(
-        f"{deep} needs about {least / 1e6:,.1f} MB of memory even as int8, and "
-        f"{(least - 1) / 1e6:,.1f} MB are available; choose a smaller model."
+        f"{deep} needs about {bytes_said(least)} of memory even as int8, and "
+        f"{bytes_said(least - 1)} are available; choose a smaller model."
     )
     with pytest.raises(CheckpointError, match=f"^{figures}$"):
         load(deep, FormatChoice("automatic"), told=told.append)
@@ -138,7 +139,7 @@ def test_automatic_refuses_before_reading_what_fits_in_no_format(
         load(deep, FormatChoice("float16"), told=told.append)
     assert told == []
     there_are(monkeypatch, least)
-    way_out = re.escape(f"; as int8 it would need {least / 1e6:,.1f} MB.")
+    way_out = re.escape(f"; as int8 it would need {bytes_said(least)}.")
     with pytest.raises(CheckpointError, match=f"{way_out}$"):
         load(deep, FormatChoice("float32"), told=told.append)
     assert told == []
@@ -155,7 +156,7 @@ def test_where_nobody_can_tell_what_there_is_nothing_is_refused(
     assert room.settle(held, FormatChoice("float32", "cuda"), 1, deep) is held
 
 
-def test_gigabytes_are_told_where_there_are_some() -> None:
+def test_gibibytes_are_told_where_there_are_some() -> None:
     """As the models are that do not fit."""
     needed: dict[FormatName, int] = {
         "float32": 32_100_000_000,
@@ -166,8 +167,8 @@ def test_gigabytes_are_told_where_there_are_some() -> None:
     room = WeightRoom(needed, 12_340_000_000)
     held = room.settle(Held("float32"), FormatChoice("automatic"), 8_000_000_000, Path("big"))
     assert held.number_format == "int8"
-    assert held.reason.endswith("float32 needs about 32.1 GB of memory, and 12.3 GB are available")
-    with pytest.raises(
-        CheckpointError, match=r"^big needs about 16\.1 GB .* as int8 it would need"
-    ):
+    assert held.reason.endswith(
+        "float32 needs about 29.9 GiB of memory, and 11.5 GiB are available"
+    )
+    with pytest.raises(CheckpointError, match=r"^big needs about 15 GiB .* as int8 it would need"):
         room.settle(Held("float16"), FormatChoice("float16"), 8_000_000_000, Path("big"))

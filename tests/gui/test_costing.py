@@ -279,7 +279,7 @@ def test_what_memory_has_no_room_for_is_not_tried(
 ) -> None:
     monkeypatch.setattr(room, "available_bytes", lambda: 300_000_000)
     ask(window, SetCosts({"longest": 1_000_000}), MeasureCost("sweep"))
-    assert "0.3 GB are free" in costs(window).obstacles["sweep"]
+    assert "286 MiB are free" in costs(window).obstacles["sweep"]
     assert costs(window).running == ""
     assert costs(window).lab is None
 

@@ -19,6 +19,7 @@ import engine.loading
 import engine.matrices
 from engine.formats import Consequence, FormatChoice, Held
 from engine.reading import Reading
+from engine.sizes import bytes_said
 from engine.weight_room import peak_bytes
 from gui.panels.format import ITSELF, WAITING, FormatPanel, caption, rest
 from gui.state import OpenedConsequence
@@ -265,13 +266,13 @@ def test_the_format_that_suits_is_a_smaller_one_where_there_is_no_room(
     monkeypatch.setattr(engine.architectures, "available_bytes", lambda: needed - 1)
     click(whole, "format_float32")
     whole.idle()
-    assert f"needs about {needed / 1e6:,.1f} MB of memory as float32" in told(whole)
+    assert f"needs about {bytes_said(needed)} of memory as float32" in told(whole)
     assert held(whole).number_format == "float32"  # the model before still runs
     whole.wish(OpenModel(Path(whole.reading.info.path)))
     click(whole, "format_automatic")
     whole.idle()
     assert held(whole).number_format == "float16"
-    why = f"the most exact that fits; float32 needs about {needed / 1e6:,.1f} MB of memory"
+    why = f"the most exact that fits; float32 needs about {bytes_said(needed)} of memory"
     assert f"was opened in float16, {why}, and" in told(whole)
     whole.window.go_to_panel("format")
     whole.idle()
@@ -308,7 +309,7 @@ def test_sizes_and_the_reason_are_told(panel: FormatPanel) -> None:
     """Against what float32 would take: 4 bytes a weight."""
     panel.show_view(view_of(reading_in("int8")))
     assert panel.heading.text() == "int8 (packed), on the processor"
-    told = "1.0 MB of weights; float32 would take 4.0 MB. Chosen in the menu."
+    told = "977 KiB of weights; float32 would take 3.81 MiB. Chosen in the menu."
     assert panel.held.text() == told
     assert panel.caption.text() == WAITING
 

@@ -17,7 +17,7 @@ import engine.library.searching
 from engine.formats import FLOAT32, FormatChoice
 from engine.library import Place, added_place
 from gui import style
-from gui.library.table import COLUMNS, byte_text
+from gui.library.table import COLUMNS
 from gui.library.window import LibraryWindow, usual_places
 from gui.settings import Settings
 from gui.theme import THEMES, Theme
@@ -148,7 +148,7 @@ def test_what_does_not_fit_says_so_with_the_figures(qtbot: QtBot, show: Open) ->
     click_row(qtbot, window, "beta")
     assert cells(window, "Fits in memory?")[1].startswith("✗ too large: ")
     assert f"its {N_WEIGHTS:,} weights take" in window.details.text()
-    assert "only 1000 B of memory are free" in window.details.text()
+    assert "only 1,000 B of memory are free" in window.details.text()
     assert window.open_button.text() == "Open anyway"
     assert window.open_button.isEnabled()
 
@@ -205,23 +205,6 @@ def test_where_memory_is_not_known_nothing_is_claimed(show: Open) -> None:
     window = show(available=None)
     assert cells(window, "Fits in memory?")[0].startswith("? needs: ")
     assert "how much memory is free is not known" in window.details.text()
-
-
-@pytest.mark.parametrize(
-    ("n_bytes", "text"),
-    [
-        (0, "0 B"),
-        (1023, "1023 B"),
-        (1024, "1 KiB"),
-        (1536, "1.5 KiB"),
-        (98_362_432, "93.8 MiB"),
-        (1001 * 2**20, "1,001 MiB"),
-        (17 * 2**30, "17 GiB"),
-        (5000 * 2**40, "5,000 TiB"),
-    ],
-)
-def test_sizes_are_given_in_binary_units(n_bytes: int, text: str) -> None:
-    assert byte_text(n_bytes) == text
 
 
 def test_a_column_sorts_by_what_it_means(qtbot: QtBot, show: Open, models: Path) -> None:

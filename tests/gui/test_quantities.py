@@ -1,6 +1,6 @@
 import pytest
 
-from gui.words.quantities import bytes_said, count_said, power_said, time_said, times_said
+from gui.words.quantities import count_said, power_said, time_said, times_said
 
 
 @pytest.mark.parametrize(
@@ -9,21 +9,6 @@ from gui.words.quantities import bytes_said, count_said, power_said, time_said, 
 )
 def test_counts_have_three_digits_and_a_prefix(number: float, said: str) -> None:
     assert count_said(number) == said
-
-
-@pytest.mark.parametrize(
-    ("n_bytes", "said"),
-    [
-        (0, "0 B"),
-        (999, "999 B"),
-        (1023.9, "1 KiB"),
-        (36_864, "36 KiB"),
-        (1_023 * 1024, "1,023 KiB"),
-        (80 * 2**30, "80 GiB"),
-    ],
-)
-def test_bytes_count_in_powers_of_1024(n_bytes: float, said: str) -> None:
-    assert bytes_said(n_bytes) == said
 
 
 @pytest.mark.parametrize(

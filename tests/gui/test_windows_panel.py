@@ -17,6 +17,7 @@ import resources
 from engine.conditions import Conditions
 from engine.reading import Look, Reading
 from engine.scope import Scope
+from engine.sizes import bytes_said
 from engine.windows.eviction import POLICIES, Budget
 from engine.windows.fixed_window_loss import FixedWindowLoss
 from engine.windows.ngram import NGram
@@ -31,7 +32,6 @@ from gui.widgets.token_text import display
 from gui.windows_state import Answer, Asked, WindowsChoice, WindowsState, asked_by
 from gui.wishes import ChooseWindows, EditText, SelectPosition, SetMask, WantWindows, Wish
 from gui.words.prepared import N_SEEN, PATTERNS, SENTENCE, WORDS
-from gui.words.window_strips import size_said
 from tests.gui.picture_facts import middle
 from tests.gui.tiny_scope import BYTES_PER_TOKEN, house, named_scope, view_of
 from tests.gui.whole_window import WholeWindow, wait_until
@@ -134,7 +134,7 @@ def test_strips_show_the_losses_and_means_of_each_mask(panel: WindowsPanel, scop
 def test_bytes_are_those_of_min_of_tokens_and_window(panel: WindowsPanel, scope: Scope) -> None:
     show(panel, scope, window=4, sinks=1)
     for strip, n_keys in zip(panel.windows.table.strips, (len(TEXT), 4, 5), strict=False):
-        assert f"cache {size_said(n_keys * BYTES_PER_TOKEN)}" in strip.wordings[0]
+        assert f"cache {bytes_said(n_keys * BYTES_PER_TOKEN)}" in strip.wordings[0]
         assert f"{n_keys} of {len(TEXT)} keys" in strip.wordings[0]
 
 
@@ -390,8 +390,8 @@ def test_the_strips_show_both_losses_and_their_difference(
     assert list(under.texts[1:]) == [f"{each:.2f}" for each in eviction.loss[1:]]
     by = eviction.loss - eviction.full_loss
     assert list(change.texts[1:]) == [f"{each:+.2f}" for each in by[1:]]
-    assert f"cache {size_said(5 * BYTES_PER_TOKEN)}" in under.wordings[0]
-    assert f"cache {size_said(len(TEXT) * BYTES_PER_TOKEN)}" in full.wordings[0]
+    assert f"cache {bytes_said(5 * BYTES_PER_TOKEN)}" in under.wordings[0]
+    assert f"cache {bytes_said(len(TEXT) * BYTES_PER_TOKEN)}" in full.wordings[0]
 
 
 def test_the_lane_shows_what_is_held_at_the_selected_step(
@@ -425,22 +425,22 @@ def test_both_continuations_stand_there_up_to_where_they_part(
     assert f"agree for {common} of 8 tokens" in panel.eviction.agreement.text()
 
 
-def test_a_budget_is_given_in_keys_or_in_megabytes(
+def test_a_budget_is_given_in_keys_or_in_mebibytes(
     panel: WindowsPanel, scope: Scope, wishes: list[Wish]
 ) -> None:
-    """One key takes 128 bytes in all layers, so 0.001 MB holds 7."""
+    """One key takes 128 bytes in all layers, so 0.001 MiB (1,048.6 bytes) holds 8."""
     assert BYTES_PER_TOKEN == 128
     show(panel, scope, page="eviction", n_keys=5)
-    field = panel.eviction.megabytes
-    assert field.text() == "0.00064"
+    field = panel.eviction.mebibytes
+    assert field.text() == "0.0006104"  # 640 / 2**20
     for typed in ("0.001", "0.00001"):
         field.lineEdit().selectAll()
         QTest.keyClicks(field, typed)
         QTest.keyClick(field, Qt.Key.Key_Return)
     QTest.keyClick(panel.eviction.budget.slider, Qt.Key.Key_Right)
-    assert wishes == [ChooseWindows({"n_keys": 7}), ChooseWindows({"n_keys": 6})]
+    assert wishes == [ChooseWindows({"n_keys": 8}), ChooseWindows({"n_keys": 6})]
     assert panel.eviction.complaint.text() == (
-        "1e-05 MB holds no key; one takes 0.000128 MB in all layers together."
+        "1e-05 MiB holds no key; one takes 0.00012207 MiB in all layers together."
     )
 
 
