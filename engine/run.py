@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -36,8 +36,28 @@ from engine.trace import Trace
 Floats = NDArray[np.float32]
 Bools = NDArray[np.bool_]
 
-# Hears what has been read so far, and what that has cost.
-SoFar = Callable[[Session, PassStats], None]
+
+@dataclass(frozen=True)
+class Pieces:
+    """How a text is read where the cache goes on growing: in passes of no more than so many rows.
+
+    The first of them has `first_rows`, where that leaves as many for others. `so_far` hears after
+    each pass but the last what has been read, and what that has cost.
+    """
+
+    most_rows: int = 0  # 0: of any number
+    first_rows: int = 0  # 0: as the others
+    so_far: Callable[[Session, PassStats], None] = lambda _session, _stats: None
+
+    def ends(self, start: int, end: int) -> list[int]:
+        """Where passes end that compute the rows from `start` to `end`."""
+        first = start + self.first_rows
+        if self.first_rows and first + self.first_rows <= end:
+            return [first, *_ends(first, end, self.most_rows)]
+        return _ends(start, end, self.most_rows)
+
+
+WHOLE = Pieces()
 
 # Rows of logits worked out together: a whole text's would be T · V numbers.
 _LOGIT_ROWS = 64
@@ -110,15 +130,13 @@ class Run:
         self,
         token_ids: Sequence[int],
         cancelled: Cancelled = never,
-        most_rows: int = 0,
-        so_far: SoFar = lambda _session, _stats: None,
+        pieces: Pieces = WHOLE,
     ) -> Session:
         """Make `token_ids` the text: keep the common prefix, compute the rest.
 
-        Where the cache goes on growing, more rows than `most_rows` are computed in several passes
-        of no more than so many (0: of any number), and `so_far` hears of each but the last. If a
-        pass is given up, the run holds what it knew before, cut to the common prefix where that
-        can be reused; whatever it holds is true of its own text.
+        Where the cache goes on growing, that is done in `pieces`. If a pass is given up, the run
+        holds what it knew before, cut to the common prefix where that can be reused; whatever it
+        holds is true of its own text.
 
         Raises:
             ContextFullError: there are more tokens than the context holds.
@@ -138,13 +156,13 @@ class Run:
             self.session = self.session.truncate(n_kept)
             self._kv_cache.rewind(n_kept, self.session.keys_and_values)
         seconds, start = 0.0, n_kept
-        for end in _ends(n_kept, len(wanted), most_rows if reuse else 0):
+        for end in (pieces if reuse else WHOLE).ends(n_kept, len(wanted)):
             trace = self._pass(wanted[:end], start, self._kv_cache if reuse else None, cancelled)
             self.session = self.session.append(trace)
             seconds, start = seconds + trace.seconds, end
             stats = self._stats(end, n_kept, seconds, reason)
             if end < len(wanted):
-                so_far(self.session, stats)
+                pieces.so_far(self.session, stats)
         if n_kept == len(wanted):
             self.session = self.session.truncate(n_kept)
             stats = self._stats(n_kept, n_kept, seconds, reason)

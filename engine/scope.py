@@ -28,7 +28,7 @@ from engine.loading import Loaded
 from engine.model import Transformer
 from engine.reading import CacheCheck, Focus, Look, PassStats, Reading, Reason
 from engine.readouts import checks, head_roles
-from engine.run import Run
+from engine.run import Pieces, Run
 from engine.sampling import Floats, Sampling, Stages, draw, stages
 from engine.session import Session
 from engine.tokenizers import Tokenizer
@@ -43,8 +43,11 @@ from engine.windows.visibility_pass import read_visibility
 # Hears what may be shown while a text is being read.
 Meanwhile = Callable[[Reading], None]
 
-# How much of a long text is read before it is shown: rows × weights, half a second's work.
+# How much of a long text is read before it is shown: rows × weights, half a second's work; of the
+# first text of all, so much less, because nothing is on screen yet.
 _PIECE = 2.5e10
+_SOONER = 4
+_START = Look()
 _LEAST_ROWS = 16  # with fewer, reading the weights takes most of the time
 
 
@@ -201,10 +204,18 @@ class Scope:
         self._run.set_conditions(conditions)
         return self._read(self._document, cancelled, self._cursor, meanwhile)
 
-    def prepare(self, conditions: Conditions, sampling: Sampling) -> None:
-        """Have the next text read under these; nothing is read before."""
+    def prepare(
+        self,
+        conditions: Conditions,
+        sampling: Sampling,
+        look: Look = _START,
+        *,
+        use_cache: bool = True,
+    ) -> None:
+        """Have the next text read under these and looked at there; nothing is read before."""
         self._run.set_conditions(conditions)
-        self._sampling = sampling
+        self._run.set_cache(use=use_cache)
+        self._sampling, self._look = sampling, look
 
     def set_cache(self, *, use: bool, cancelled: Cancelled = never) -> Reading:
         """Switch the KV cache on or off and read the text again."""
@@ -239,6 +250,14 @@ class Scope:
         """Look at another head or position."""
         self._look = look
         return self._reading("looked", (0, 0))
+
+    def aim(self, reading: Reading, look: Look) -> Reading:
+        """A reading of this scope with another head in focus, where the next ones look as well.
+
+        Nothing is read, so it may be a moment of a text that is still being read.
+        """
+        self._look = look
+        return replace(reading, focus=self._focus(reading.session))
 
     def check_cache(self, cancelled: Cancelled = never) -> CacheCheck | None:
         """Compare what is shown with one pass without the cache; None for an empty text."""
@@ -466,8 +485,13 @@ class Scope:
                 meanwhile(self._reading_of(document, at, session, stats.reason, computed))
 
         before = len(self._run.stats)
-        most_rows = max(_LEAST_ROWS, int(_PIECE / max(1, self.info.n_parameters)))
-        self._run.read(document.token_ids[document.n_fallen :], cancelled, most_rows, so_far)
+        piece = _PIECE / max(1, self.info.n_parameters)
+        pieces = Pieces(
+            most_rows=max(_LEAST_ROWS, int(piece)),
+            first_rows=0 if before else max(_LEAST_ROWS, int(piece / _SOONER)),
+            so_far=so_far,
+        )
+        self._run.read(document.token_ids[document.n_fallen :], cancelled, pieces)
         self._document = document
         self._cursor = cursor
         _ = document.spans  # worked out here, so that the window need not
@@ -502,14 +526,8 @@ class Scope:
     ) -> Reading:
         roles = head_roles(session)
         _ = roles.names, session.loss  # as with the spans of `_read`
-        config = self.info.config
-        look = replace(
-            self._look,
-            layer=max(0, min(self._look.layer, config.n_layer - 1)),
-            head=max(0, min(self._look.head, config.n_head - 1)),
-        )
-        last = len(session) - 1
-        position = last if look.query is None else min(max(0, look.query), last)
+        last, query = len(session) - 1, self._look.query
+        position = last if query is None else min(max(0, query), last)
         return Reading(
             info=self.info,
             document=document,
@@ -528,13 +546,15 @@ class Scope:
             thumbnails=self._run.thumbnails(session),
             roles=roles,
             checks=checks(session),
-            focus=Focus(
-                look.layer,
-                look.head,
-                self._run.pattern(session, look.layer, look.head),
-                self._run.visible(look.layer, len(session)),
-            ),
+            focus=self._focus(session),
             position=position,
             sampling=self._sampling,
             stages=self._stages(session, position) if len(session) else None,
         )
+
+    def _focus(self, session: Session) -> Focus:
+        config = self.info.config
+        layer = max(0, min(self._look.layer, config.n_layer - 1))
+        head = max(0, min(self._look.head, config.n_head - 1))
+        weights = self._run.pattern(session, layer, head)
+        return Focus(layer, head, weights, self._run.visible(layer, len(session)))

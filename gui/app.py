@@ -258,7 +258,7 @@ class App:
         self.window.show_view(view)
         if self._lab is not None and "display" in names:
             self._lab.set_theme(view.theme)
-        if self._is_settled and "reading" in names:
+        if self._is_settled and "reading" in names and state.phase == "ready":
             self._remember_model()
         elif "phase" in names and state.phase == "failed" and self._bundled is not None:
             # The last model is gone or damaged; the message about it stays.

@@ -60,8 +60,8 @@ class CommandMenus(QObject):
             self._show_command(command, state)
 
     def show_model(self, name: str) -> None:
-        """Say which model is running."""
-        self._models.setText(f"Model: {name}")
+        """Say which model is running; "" where none is."""
+        self._models.setText(f"Model: {name}" if name else "Model")
 
     def add_menu(self, menu: QMenu, behind: str) -> None:
         """Put a menu of somebody else's behind a command's action, wherever that stands."""

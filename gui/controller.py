@@ -1,7 +1,5 @@
 """Fulfils wishes: by a change of the store, or by a job for the engine and then a change."""
 
-import os
-import time
 import traceback
 from collections.abc import Callable
 from dataclasses import replace
@@ -9,7 +7,6 @@ from functools import singledispatchmethod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import numpy as np
 from PySide6.QtCore import QObject, Qt, QTimer, Signal
 
 from engine.answers.ablation import Effects
@@ -17,10 +14,9 @@ from engine.cancelling import Cancelled
 from engine.conditions import Conditions
 from engine.errors import CancelledError, ConfigError, ContextFullError, EngineError
 from engine.reading import CacheCheck, Look, Reading
-from engine.readouts import ROLE_THRESHOLD, Role
-from engine.sizes import bytes_said
 from gui import wishes
 from gui.messages import Messages
+from gui.opening import Opening, doubt_about_vocabulary, open_model, told_of_format
 from gui.questions import asides, comparing, costing, experimenting, windowing
 from gui.questions.asking import IDLE, Asking
 from gui.questions.costing import Costing
@@ -40,70 +36,16 @@ _CHECK = (
     | experimenting.KINDS
 )
 _EDIT = _CHECK | {"edit", "step", "back", "go"}
-_NONE: frozenset[tuple[int, int]] = frozenset()
 _SETTLE_MS = 250  # how long nothing must happen before the full pass is worth its time
-_PROGRESS_SECONDS = 0.2
 _STALE_MS = 150  # after which what is shown is said to be old
 _SENTENCE_ENDS = (b".", b"!", b"?")
 
 _Answer = TypeVar("_Answer")
 
 
-def _telling_head(reading: Reading) -> dict[str, int]:
-    """The head to open with: the best copier, if any copies, else the one that looks back most."""
-    wanted: tuple[tuple[Role, float], ...] = (("induction", ROLE_THRESHOLD), ("previous token", 0))
-    for role, least in wanted:
-        scores = reading.roles.scores[role]  # [L, H]
-        if scores.size and scores.max() >= least:  # NaN is not
-            layer, head = np.unravel_index(int(scores.argmax()), scores.shape)
-            return {"layer": int(layer), "head": int(head)}
-    return {}
-
-
-def _told_of_format(before: Reading | None, now: Reading) -> str:
-    """What to say when a model was opened again in another format or place, or for lack of room."""
-    held = now.info.held
-    if held.is_for_room and (before is None or before.info != now.info):
-        why = held.reason.removeprefix("automatic: ")
-        return f"{now.info.name} was opened in {held.number_format}, {why}."
-    if before is None or before.info.path != now.info.path or before.info.held == now.info.held:
-        return ""
-    n_bytes = before.info.held.n_bytes
-    return (
-        f"{now.info.name} was opened again in {held.title} on {held.device!r}: "
-        f"{bytes_said(held.n_bytes)} of weights, {bytes_said(n_bytes)} before. "
-        "The text was run again."
-    )
-
-
-def _doubt_about_vocabulary(reading: Reading) -> str:
-    """What to say of a vocabulary that may be another model's; "" if nothing.
-
-    Embeddings are rounded up, by a few hundred rows; one that is more than half empty is rare, and
-    so is a text that another model's tokenizer cuts right.
-    """
-    info = reading.info
-    n_tokens, n_rows = len(info.vocabulary), info.config.vocab_size
-    if not n_tokens or 2 * n_tokens >= n_rows:
-        return ""
-    return (
-        f"{info.name} has {n_rows:,} token ids, its tokenizer only {n_tokens:,} tokens: if they do "
-        "not belong together, what it reads is not the text."
-    )
-
-
-class _Hearer:
-    """Passes on how far reading has come, a few times a second."""
-
-    def __init__(self, name: str, tell: Callable[[str, float], None]) -> None:
-        self._name, self._tell = name, tell
-        self._due = time.monotonic() + _PROGRESS_SECONDS
-
-    def __call__(self, share: float) -> None:
-        now = time.monotonic()
-        if now >= self._due:
-            self._due = now + _PROGRESS_SECONDS
-            self._tell(self._name, share)
+def _how_far(reading: Reading) -> str:
+    n_all = len(reading.document) - reading.n_fallen
+    return f"Reading … {reading.n_tokens:,} of {n_all:,} tokens"
 
 
 class Controller(QObject):
@@ -111,6 +53,9 @@ class Controller(QObject):
 
     _opening = Signal(str, float)  # from the engine's thread: a model's name, how much is read
     _part = Signal(object)  # from there too: the Reading of the first part of a long text
+    _part_opened = Signal(
+        object, object
+    )  # the same while a model is opened: which, and the Reading
     settled = Signal()  # an answer is shown and nothing more is being worked on
 
     def __init__(self, store: Store, engine: EngineThread, messages: Messages) -> None:
@@ -124,7 +69,7 @@ class Controller(QObject):
         self._measuring = Measuring(store)
         self._asked_conditions: Conditions | None = store.state.conditions
         self._asked_formats = store.state.formats
-        self._asked_path: Path | None = None
+        self._opened: Opening | None = None  # the model that was asked for last
         asking = Asking(self._ask_aside, self._awaits, self._awaits_more_than, self._settle)
         self._asides = asides.Asides(store, asking, _CHECK)
         self._comparing = comparing.Comparing(store, messages, asking)
@@ -133,6 +78,7 @@ class Controller(QObject):
         self._costing = Costing(store, engine, self._on_scope)
         self._opening.connect(self._show_opening)
         self._part.connect(self._show_part)
+        self._part_opened.connect(self._show_part_opened)
         engine.answered.connect(self._on_answer)
         engine.failed.connect(self._on_failure)
         engine.crashed.connect(self._on_crash)
@@ -352,8 +298,8 @@ class Controller(QObject):
         if formats == self._asked_formats:
             return
         self._asked_formats = formats
-        if self._is_opening and self._asked_path is not None:
-            self._open(self._asked_path)
+        if self._is_opening and self._opened is not None:
+            self._open(self._opened.path)
         elif reading is not None:
             self._open(Path(reading.info.path))
 
@@ -401,35 +347,18 @@ class Controller(QObject):
 
     def _open(self, path: Path) -> None:
         self._stop_playing()
+        self._take_back_part()
         phase = "loading" if self._store.state.reading else "starting"
         self._store.update(phase=phase, notice=f"Opening {path.name} …")
         self._measuring.stop()
         self._keep_heads_of(path)
         state = self._store.state
-        look = Look(state.selection.layer, state.selection.head, state.selection.query)
-        conditions, use_cache, use_prefix = state.conditions, state.use_cache, state.use_prefix
-        known = state.reading.info if state.reading is not None else None
-        sampling, text = state.sampling, state.text
-        self._asked_conditions = conditions
-        self._asked_path, formats, is_first = path, self._asked_formats, state.reading is None
+        self._asked_conditions = state.conditions
+        self._opened = opening = Opening(path, self._asked_formats, state)
 
         def work(void: Cancelled) -> Reading:
-            from engine.loading import load, use_threads  # noqa: PLC0415 - torch, here only
-            from engine.matrices import or_processor  # noqa: PLC0415
-            from engine.scope import Scope  # noqa: PLC0415
-
-            # One core stays the window's: two threads for two cores wait for each other.
-            use_threads(max(1, (os.cpu_count() or 2) - 1))
-            # A device that was remembered may be gone; it must not keep the program from starting.
-            chosen = or_processor(formats) if is_first else formats
-            loaded = load(path, chosen, void, _Hearer(path.name, self._opening.emit))
-            scope = Scope(loaded, use_prefix=use_prefix)
-            is_same = known is not None and scope.info.config == known.config
-            scope.set_conditions(conditions if is_same else replace(conditions, heads_off=_NONE))
-            scope.set_cache(use=use_cache)
-            scope.set_sampling(sampling)
-            scope.look(look)
-            reading = scope.edit(text, void)
+            told = self._opening.emit, self._part_opened.emit
+            scope, reading = open_model(opening, lambda: self._store.state.text, void, *told)
             self._scope = scope  # whatever was asked meanwhile is asked of this one
             return reading
 
@@ -443,6 +372,8 @@ class Controller(QObject):
 
     def _keep_model(self) -> None:
         """No other model came: its heads are off as before, under the mask that is chosen now."""
+        self._asked_formats = self._store.state.formats
+        self._take_back_part()
         state = self._store.state
         if state.reading is not None and not self._is_closed:
             heads = state.reading.conditions.heads_off
@@ -458,10 +389,30 @@ class Controller(QObject):
     def _is_opening(self) -> bool:
         return any(kind == "open" for kind, _show in self._tickets.values())
 
+    def _show_part_opened(self, opening: Opening, reading: Reading) -> None:
+        """So much of the text has been read by a model that is being opened."""
+        if self._is_opening and opening is self._opened and self._is_wanted(reading):
+            notice = f"{_how_far(reading)} (Esc stops)"
+            seen = self._first_seen(opening, reading)
+            shown = {"reading": reading, "cache_check": None, **seen}
+            self._store.update(stale=False, notice=notice, **shown)
+
+    def _first_seen(self, opening: Opening, reading: Reading) -> dict[str, Any]:
+        """What else changes when a model is seen for the first time, by its name in the state."""
+        state, changes = self._store.state, dict[str, Any]()
+        if not opening.is_shown and isinstance(state.followed, int):
+            changes["followed"] = "next"  # an id means another token in another model
+        if not opening.is_shown and opening.is_first:
+            focus = reading.focus
+            changes["selection"] = replace(state.selection, layer=focus.layer, head=focus.head)
+        opening.is_shown = True
+        return changes
+
     def _show_opened(self, reading: Reading) -> None:
-        before = self._store.state.reading
-        is_first = before is None
-        told = _told_of_format(before, reading)
+        opening, self._opened = self._opened, None
+        assert opening is not None  # noqa: S101 - its answer has come
+        before = opening.before.reading
+        told = told_of_format(before, reading)
         asked, device = self._asked_formats.device, reading.info.held.device
         if device != asked:
             told = f"There is no {asked!r} device here; the processor computes."
@@ -471,16 +422,22 @@ class Controller(QObject):
         if heads_off != self._store.state.heads_off:
             self._asked_conditions = None  # the model at this path has other heads now
         self._store.update(formats=self._asked_formats, heads_off=heads_off)
-        if isinstance(self._store.state.followed, int):
-            self._store.update(followed="next")  # an id means another token in another model
-        self._show(reading)
-        if is_first:
-            self._point_at(replace(self._store.state.selection, **_telling_head(reading)))
+        self._show(reading, **self._first_seen(opening, reading))
+        if opening.is_first and any(kind == "look" for kind, _show in self._tickets.values()):
+            self._point_at(self._store.state.selection)  # they know nothing of the chosen head
         if told:
             self._messages.info(told)
-        doubt = _doubt_about_vocabulary(reading)
+        doubt = doubt_about_vocabulary(reading)
         if doubt and (before is None or before.info.path != reading.info.path):
             self._messages.warning(doubt)
+
+    def _take_back_part(self) -> None:
+        """The model that was asked for last will not come: show again what was there before."""
+        opening, self._opened = self._opened, None
+        if opening is not None and opening.is_shown:
+            before = opening.before
+            shown = {"reading": before.reading, "cache_check": before.cache_check}
+            self._store.update(followed=before.followed, **shown)
 
     def _ask(
         self,
@@ -530,15 +487,16 @@ class Controller(QObject):
 
     def _show_part(self, reading: Reading) -> None:
         """So much of the text that is awaited has been read."""
-        state = self._store.state
-        is_awaited = self.is_busy and not self._is_opening
-        is_it = reading.document.text == state.text and reading.conditions == state.conditions
-        if is_awaited and is_it:
-            n_all = len(reading.document) - reading.n_fallen
-            notice = f"Reading … {reading.n_tokens:,} of {n_all:,} tokens"
+        if self.is_busy and not self._is_opening and self._is_wanted(reading):
+            notice = _how_far(reading)
             self._store.update(reading=reading, stale=False, cache_check=None, notice=notice)
 
-    def _show(self, reading: Reading, **more: str) -> None:
+    def _is_wanted(self, reading: Reading) -> bool:
+        """Whether a reading is of the text and the conditions that are wished for now."""
+        state = self._store.state
+        return reading.document.text == state.text and reading.conditions == state.conditions
+
+    def _show(self, reading: Reading, **more: Any) -> None:  # noqa: ANN401 - the fields of State
         """An answer has come: it is what the window shows now."""
         check = self._store.state.cache_check
         if reading.reason != "looked" or (check and check.n_tokens != reading.n_tokens):
@@ -620,11 +578,11 @@ class Controller(QObject):
         if self._is_closed:
             return
         if kind == "open" and not self._is_opening:  # nothing newer took its place
+            self._keep_model()
             is_open = self._store.state.reading is not None
             notice = "" if is_open else "No model is open; choose one in the File menu."
             self._store.update(phase="ready" if is_open else "failed", notice=notice)
             self._messages.info("Opening the model was stopped.")
-            self._keep_model()
         if not self._tickets:
             self._store.update(stale=False)
             self._settle()
@@ -651,10 +609,9 @@ class Controller(QObject):
         kind, _show = self._tickets.pop(number)
         if kind == "effects":
             self._measuring.stop()
-        phase = "failed" if self._store.state.reading is None else "ready"
         if kind == "open" and not self._is_opening:
-            self._asked_formats = self._store.state.formats
             self._keep_model()
+        phase = "failed" if self._store.state.reading is None else "ready"
         if self._is_opening:
             phase = self._store.state.phase
         self._store.update(phase=phase, notice=notice, stale=self._is_still_stale)

@@ -291,8 +291,7 @@ class MainWindow(QMainWindow):
         self.use_theme(view.theme)
         self.menus.show_state(view.state)
         self._status.set_wordings(view.status)
-        if view.reading is not None:
-            self.menus.show_model(view.reading.info.name)
+        self.menus.show_model(view.reading.info.name if view.reading is not None else "")
         # What still waits for an older one comes first: nothing waits for ever.
         self._turns += [turn for turn in _TURNS if turn not in self._turns]
         self._take_turn()

@@ -7,7 +7,8 @@ import torch
 
 from engine.conditions import Conditions
 from engine.errors import CancelledError, ContextFullError, EngineError
-from engine.run import Run
+from engine.reading import PassStats
+from engine.run import Pieces, Run
 from engine.session import Session
 from tests.engine.kinds_of_conditions import CONDITIONS
 
@@ -201,7 +202,7 @@ def test_a_text_that_is_read_in_pieces_is_the_same(
 ) -> None:
     run = tiny(positions)
     run.set_conditions(conditions)
-    run.read(TEXT, most_rows=most_rows)
+    run.read(TEXT, pieces=Pieces(most_rows))
     _assert_same(run, _fresh(run, TEXT))
 
 
@@ -209,19 +210,30 @@ def test_pieces_are_even_and_told_of_as_soon_as_they_are_read(tiny: Tiny) -> Non
     """Seven new rows in pieces of at most three are three pieces, and one entry in the stats."""
     run, told = tiny(), []
     run.read(TEXT[:3])
-    run.read(
-        TEXT,
-        most_rows=3,
-        so_far=lambda session, stats: told.append(
-            (session.token_ids.tolist(), stats.n_kept, stats.n_computed, stats.reason)
-        ),
-    )
+
+    def so_far(session: Session, stats: PassStats) -> None:
+        told.append((session.token_ids.tolist(), stats.n_kept, stats.n_computed, stats.reason))
+
+    run.read(TEXT, pieces=Pieces(most_rows=3, so_far=so_far))
     assert told == [(TEXT[:5], 3, 2, "grown"), (TEXT[:7], 3, 4, "grown")]
     assert [(each.n_tokens, each.n_kept, each.n_computed) for each in run.stats] == [
         (3, 0, 3),
         (10, 3, 7),
     ]
     assert run.stats[-1].seconds == pytest.approx(sum(t.seconds for t in run.session.traces[1:]))
+
+
+@pytest.mark.parametrize(
+    ("first_rows", "ends"), [(0, [3, 6, 10]), (2, [2, 6, 10]), (5, [5, 7, 10]), (6, [3, 6, 10])]
+)
+def test_the_first_piece_may_be_smaller_if_it_leaves_as_much_for_others(
+    tiny: Tiny, first_rows: int, ends: list[int]
+) -> None:
+    """A last piece of a few rows would cost a pass of its own and show hardly more."""
+    run = tiny()
+    run.read(TEXT, pieces=Pieces(4, first_rows))
+    assert [trace.end for trace in run.session.traces] == ends
+    _assert_same(run, _fresh(run, TEXT))
 
 
 @pytest.mark.parametrize("conditions", [Conditions(), MASK_OFF], ids=["cache off", "mask off"])
@@ -231,15 +243,16 @@ def test_where_every_pass_computes_all_rows_there_are_no_pieces(
     run, told = tiny(), []
     run.set_conditions(conditions)
     run.set_cache(use=conditions == MASK_OFF)
-    run.read(TEXT, most_rows=3, so_far=lambda *piece: told.append(piece))
+    run.read(TEXT, pieces=Pieces(3, 2, lambda *piece: told.append(piece)))
     assert not told
     assert len(run.session.traces) == 1
 
 
 def test_reading_that_is_given_up_between_two_pieces_leaves_those_before(tiny: Tiny) -> None:
     run, told = tiny(), []
+    pieces = Pieces(4, so_far=lambda *piece: told.append(piece))
     with pytest.raises(CancelledError):
-        run.read(TEXT, lambda: bool(told), 4, lambda *piece: told.append(piece))
+        run.read(TEXT, lambda: bool(told), pieces)
     assert len(run.session) == 3
     run.read(TEXT)
     assert run.stats[-1].n_kept == 3

@@ -14,7 +14,7 @@ from engine.config import ModelConfig
 from engine.errors import CancelledError, ContextFullError
 from engine.model import Transformer
 from engine.readouts import ROLES, checks, head_roles
-from engine.run import Run
+from engine.run import Pieces, Run
 
 LIMIT = 20
 Tokens = st.integers(0, 4)
@@ -75,18 +75,22 @@ class AnyHistory(RuleBasedStateMachine):
             parameter.data.copy_(parameter.new_tensor(drawn))
         self.run = Run(self.model)
 
-    def _read(self, text: list[int], most_rows: int = 0) -> None:
+    def _read(self, text: list[int], most_rows: int = 0, first_rows: int = 0) -> None:
         if len(text) > LIMIT:
             with pytest.raises(ContextFullError):
                 self.run.read(text)
         else:
-            self.run.read(text, most_rows=most_rows)
+            self.run.read(text, pieces=Pieces(most_rows, first_rows))
             self.text = text
 
-    @rule(tokens=st.lists(Tokens, max_size=7), most_rows=st.integers(0, 4))
-    def grow(self, tokens: list[int], most_rows: int) -> None:
+    @rule(
+        tokens=st.lists(Tokens, max_size=7),
+        most_rows=st.integers(0, 4),
+        first_rows=st.integers(0, 3),
+    )
+    def grow(self, tokens: list[int], most_rows: int, first_rows: int) -> None:
         """A paste at the end, at once or in pieces, or a step."""
-        self._read(self.text + tokens, most_rows)
+        self._read(self.text + tokens, most_rows, first_rows)
 
     @rule(token=Tokens)
     def step(self, token: int) -> None:
