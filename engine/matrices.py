@@ -80,25 +80,53 @@ class Matrix(Smaller):
 
     def product(self, x: Tensor) -> Tensor:
         """[..., K] → [..., N], without the bias."""
-        step = max(1, _CHUNK // self.stored.shape[1])
-        parts = [F.linear(x, part.float()) for part in torch.split(self.stored, step)]
-        y = torch.cat(parts, dim=-1)
+        y = _widened_product(x, self.stored)
         return y if self.scale is None else y * self.scale
 
 
-class PackedHalf(Smaller):
-    """Owns float16 weights in the order in which fbgemm reads them; it sums in float32."""
+def _widened_product(x: Tensor, stored: Tensor) -> Tensor:
+    """[..., K] → [..., N] with weights [N, K] in any format, some rows widened after another."""
+    step = max(1, _CHUNK // stored.shape[1])
+    return torch.cat([F.linear(x, part.float()) for part in torch.split(stored, step)], dim=-1)
 
-    def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
+
+class PackedHalf(Smaller):
+    """Owns float16 weights in the order in which fbgemm reads them; it sums in float32.
+
+    To bring them into that order takes longer than to read them. Until `pack` is called, on any
+    thread and while others multiply, they are widened for each product: the same weights, and
+    sums in float32 as well.
+    """
+
+    def __init__(self, weight: Tensor, bias: Tensor | None, *, later: bool = False) -> None:
+        """`weight` [N, K], of any float type, is packed here, unless that is for `later`."""
         super().__init__()
-        self._packed = torch.ops.quantized.linear_prepack_fp16(weight, None)
+        self._waiting: Tensor | None = weight.half()
+        self._packed: object = None
         self._multiply = torch.ops.quantized.linear_dynamic_fp16.default
         self.packed_bytes = 2 * weight.numel()
         self.register_buffer("bias", bias, persistent=False)
+        if not later:
+            self.pack()
+
+    @property
+    def waits(self) -> bool:
+        """Whether it is still to be packed."""
+        return self._waiting is not None
+
+    def pack(self) -> None:
+        """Have products made by fbgemm from now on."""
+        waiting = self._waiting
+        if waiting is not None:
+            self._packed = torch.ops.quantized.linear_prepack_fp16(waiting.float(), None)
+            self._waiting = None  # last: whoever multiplies meanwhile has the one or the other
 
     @property
     def weight(self) -> Tensor:
         """The effective weights [N, K] in float32."""
+        waiting = self._waiting
+        if waiting is not None:
+            return waiting.float()
         return cast("Tensor", torch.ops.quantized.linear_unpack_fp16(self._packed)[0])
 
     def rows(self, which: Tensor | slice | int) -> Tensor:
@@ -107,6 +135,9 @@ class PackedHalf(Smaller):
 
     def product(self, x: Tensor) -> Tensor:
         """[..., K] → [..., N], without the bias."""
+        waiting = self._waiting
+        if waiting is not None:
+            return _widened_product(x, waiting)
         if x.dim() == 1:
             return self.product(x[None])[0]
         return cast("Tensor", self._multiply(x, self._packed))
@@ -221,10 +252,11 @@ def has_packed(number_format: FormatName) -> bool:
 
 
 def _packed(
-    weight: Tensor, bias: Tensor | None, number_format: FormatName
+    weight: Tensor, bias: Tensor | None, number_format: FormatName, *, later: bool = False
 ) -> PackedHalf | PackedInt8:
-    make = PackedHalf if number_format == "float16" else PackedInt8
-    return make(weight, bias)
+    if number_format == "float16":
+        return PackedHalf(weight, bias, later=later)
+    return PackedInt8(weight, bias)
 
 
 @cache
@@ -309,12 +341,15 @@ def prepare(
     held: Held,
     read: Read | None = None,
     cancelled: Cancelled = never,
+    *,
+    packs_later: bool = False,
 ) -> None:
     """Bring a model into a format and onto a device, one module after another.
 
     With `read`, each weight is first read by its name and shape; the model's own may be without
     memory. Two threads bring matrices into their format (`_Pair`), so no more than two are ever
-    held in float32 beside the smaller ones.
+    held in float32 beside the smaller ones. With `packs_later` the model can be used at once, and
+    it is quicker after `pack`; `engine.packing` does the same meanwhile.
 
     Raises:
         CancelledError: `cancelled` said so between two modules.
@@ -332,12 +367,32 @@ def prepare(
                     setattr(module, part, new)
             if becomes_smaller(module, model, held.number_format):
                 n_numbers = module.get_parameter("weight").numel()
-                pair.do(partial(_replace, model, name, held), n_numbers)
+                pair.do(partial(_replace, model, name, held, packs_later), n_numbers)
             elif name and not list(module.children()):
                 module.to(device)
         pair.finish()
     model.to(device)
     model.held = replace(held, n_bytes=bytes_of(model))
+
+
+def pack(model: Transformer, cancelled: Cancelled = never) -> None:
+    """Do at once, on two threads, what `prepare` has left for later.
+
+    Raises:
+        CancelledError: `cancelled` said so between two matrices.
+    """
+
+    def do(matrix: PackedHalf) -> None:
+        give_up_if(cancelled)
+        matrix.pack()
+
+    with ThreadPoolExecutor(2) as threads:
+        list(threads.map(do, unpacked(model)))
+
+
+def unpacked(model: Transformer) -> list[PackedHalf]:
+    """The matrices of a model that `prepare` has left to be packed."""
+    return [each for each in model.modules() if isinstance(each, PackedHalf) and each.waits]
 
 
 class _Pair:
@@ -375,19 +430,26 @@ def becomes_smaller(module: nn.Module, model: Transformer, number_format: Format
     return number_format != "float32" and (is_table or isinstance(module, nn.Linear))
 
 
-def _replace(model: Transformer, name: str, held: Held) -> None:
+def _replace(model: Transformer, name: str, held: Held, packs_later: bool) -> None:  # noqa: FBT001
     """Put a smaller one in a matrix's place."""
     module = model.get_submodule(name)
     is_packed = held.device == "cpu" and has_packed(held.number_format)
     if isinstance(module, nn.Linear):
         weight = module.weight.detach()
         bias = None if module.bias is None else module.bias.detach()
-        make = _packed if is_packed else Matrix
-        smaller: nn.Module = make(weight, bias, held.number_format)
+        smaller: nn.Module
+        if is_packed:
+            smaller = _packed(weight, bias, held.number_format, later=packs_later)
+        else:
+            smaller = Matrix(weight, bias, held.number_format)
     else:
         weight = module.get_parameter("weight").detach()
         rows = Matrix(weight, None, held.number_format)
-        smaller = Table(rows, _packed(weight, None, held.number_format) if is_packed else rows)
+        product: nn.Module = rows
+        if is_packed:
+            exact = rows.stored if held.number_format == "float16" else weight  # shared till packed
+            product = _packed(exact, None, held.number_format, later=packs_later)
+        smaller = Table(rows, product)
     parent, _, last = name.rpartition(".")
     setattr(model.get_submodule(parent), last, smaller.to(held.device))
 

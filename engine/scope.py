@@ -26,6 +26,7 @@ from engine.errors import ContextFullError, EngineError
 from engine.formats import Consequence
 from engine.loading import Loaded
 from engine.model import Transformer
+from engine.packing import Packing
 from engine.reading import CacheCheck, Focus, Look, PassStats, Reading, Reason
 from engine.readouts import checks, head_roles
 from engine.run import Pieces, Run
@@ -66,6 +67,16 @@ class Scope:
         self._latest: tuple[Floats, Sampling, Stages] | None = None
         self._float32: Transformer | None = None  # the same model, while it is compared with
         self._evicted: tuple[object, Eviction] | None = None  # the latest, and what it was asked of
+        self._packing: Packing | None = None
+
+    def pack_meanwhile(self) -> None:
+        """Have passes of a model that was loaded with `packs_later` become quicker."""
+        self._packing = Packing(self._run.model)
+
+    def close(self) -> None:
+        """End what goes on beside the passes; the scope can still be used."""
+        if self._packing is not None:
+            self._packing.stop()
 
     def beside(self) -> "Scope":
         """Another scope on the same model and text, whose cache and whose text go their own way."""
@@ -445,6 +456,7 @@ class Scope:
         self, reading: Reading, n_steps: int, waited_for: Cancelled = never
     ) -> Iterator[BothWays]:
         """Decode after a reading's text with the cache and without; see `engine.cost.two_ways`."""
+        self._finish_packing()
         ids, how = reading.session.token_ids.tolist(), (reading.sampling, reading.conditions)
         return with_and_without(self._run.model, ids, n_steps, *how, waited_for)
 
@@ -452,12 +464,19 @@ class Scope:
         self, reading: Reading, waited_for: Cancelled = never
     ) -> Iterator[OneByOne]:
         """Read a reading's text at once and token by token; see `engine.cost.two_ways`."""
+        self._finish_packing()
         ids = reading.session.token_ids.tolist()
         return parallel_and_serial(self._run.model, ids, reading.conditions, waited_for)
 
     def sweep(self, reading: Reading, longest: int, waited_for: Cancelled = never) -> Iterator[Lab]:
         """Time passes of growing length; see `engine.cost.length_sweep`."""
+        self._finish_packing()
         return sweep(self._run.model, reading.session.token_ids.tolist(), longest, waited_for)
+
+    def _finish_packing(self) -> None:
+        """Have times be those of the model as it is used from now on."""
+        if self._packing is not None:
+            self._packing.finish()
 
     def _is_here(self, reading: Reading) -> bool:
         """Whether a reading has tokens, of this model, under the conditions in force."""

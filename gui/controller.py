@@ -359,7 +359,13 @@ class Controller(QObject):
         def work(void: Cancelled) -> Reading:
             told = self._opening.emit, self._part_opened.emit
             scope, reading = open_model(opening, lambda: self._store.state.text, void, *told)
-            self._scope = scope  # whatever was asked meanwhile is asked of this one
+            before, self._scope = (
+                self._scope,
+                scope,
+            )  # whatever was asked meanwhile is asked of this
+            if before is not None:
+                before.close()
+            scope.pack_meanwhile()
             return reading
 
         self._submit(Job("open", work, _CHECK | {"open", costing.KIND}), self._show_opened)
@@ -629,3 +635,5 @@ class Controller(QObject):
         self._check_soon.stop()
         self._costing.close()
         self._engine.close()
+        if self._scope is not None:
+            self._scope.close()

@@ -64,7 +64,8 @@ def open_model(
     state, path = opening.before, opening.path
     # A device that was remembered may be gone; it must not keep the program from starting.
     chosen = or_processor(opening.formats) if opening.is_first else opening.formats
-    scope = Scope(load(path, chosen, void, _Hearer(path.name, tell)), use_prefix=state.use_prefix)
+    loaded = load(path, chosen, void, _Hearer(path.name, tell), packs_later=True)
+    scope = Scope(loaded, use_prefix=state.use_prefix)
     is_same = state.reading is not None and scope.info.config == state.reading.info.config
     conditions = state.conditions if is_same else replace(state.conditions, heads_off=_NONE)
     look = Look(state.selection.layer, state.selection.head, state.selection.query)

@@ -38,6 +38,7 @@ KINDS: dict[str, tuple[FormatName, Callable[..., Any]]] = {
 }
 if has_packed("float16"):
     KINDS["float16 packed"] = "float16", PackedHalf
+    KINDS["float16 to be packed"] = "float16", partial(PackedHalf, later=True)
 if has_packed("int8"):
     KINDS["int8 packed"] = "int8", PackedInt8
 

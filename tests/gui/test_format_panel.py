@@ -115,10 +115,10 @@ def test_the_old_model_runs_until_the_new_one_is_ready(
     begun, go = threading.Event(), threading.Event()
     load = engine.loading.load
 
-    def slow_load(*given: Any) -> Any:
+    def slow_load(*given: Any, **how: Any) -> Any:
         begun.set()
         assert go.wait(60)
-        return load(*given)
+        return load(*given, **how)
 
     monkeypatch.setattr(engine.loading, "load", slow_load)
     before = whole.reading
