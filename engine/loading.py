@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Thread
 
 import torch
 
@@ -14,9 +15,8 @@ from engine.checkpoints import gguf, hf_folder, nanogpt
 from engine.checkpoints.folder import CONFIG_FILE, open_checkpoint
 from engine.checkpoints.pointed_at import meant, no_model
 from engine.checkpoints.raw import RawCheckpoint
-from engine.config import ModelConfig
 from engine.formats import FLOAT32, FormatChoice
-from engine.matrices import pack
+from engine.matrices import MANY_WEIGHTS, has_packed, pack, speed_of_packed_half
 from engine.model import Transformer
 from engine.reading import ModelInfo
 from engine.tokenizers import Tokenizer
@@ -100,6 +100,7 @@ def load(
     if reader is None:
         raise no_model(path)
     began = time.perf_counter()
+    _try_beside(path, choice)
     model, tokenizer, name = reader.read(path, choice, cancelled, told)
     if not packs_later:
         pack(model, cancelled)
@@ -107,7 +108,7 @@ def load(
         name=name,
         path=str(path),
         config=model.config,
-        n_parameters=n_weights(model.config),
+        n_parameters=model.n_weights,
         load_seconds=time.perf_counter() - began,
         vocabulary=tuple(map(tokenizer.token_bytes, range(tokenizer.vocab_size))),
         held=model.held,
@@ -118,10 +119,23 @@ def load(
     return Loaded(model, tokenizer, info)
 
 
-def n_weights(config: ModelConfig) -> int:
-    """How many weights a model has, in whichever format."""
-    with torch.device("meta"):  # only shapes
-        return sum(parameter.numel() for parameter in Transformer(config).parameters())
+def _try_beside(path: Path, choice: FormatChoice) -> None:
+    """Let what decides on a large model's format be measured while its vocabulary is read.
+
+    Whether it is large can be told by then from its bytes alone: at least half a one a weight.
+    """
+    is_open = choice.number_format == "automatic" and choice.device == "cpu"
+    if is_open and _n_bytes(path) >= MANY_WEIGHTS // 2 and has_packed("float16"):
+        Thread(target=speed_of_packed_half).start()
+
+
+def _n_bytes(path: Path) -> int:
+    """What a file, or all files of a folder, take on the disk; 0 where nobody can tell."""
+    try:
+        files = path.iterdir() if path.is_dir() else [path]
+        return sum(each.stat().st_size for each in files)
+    except OSError:
+        return 0
 
 
 def use_threads(n_threads: int) -> None:

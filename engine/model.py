@@ -94,6 +94,7 @@ class Transformer(nn.Module):
         self.output = (
             None if config.tied_output else Linear(config.d_model, config.vocab_size, bias=False)
         )
+        self.n_weights = sum(each.numel() for each in self.parameters())  # in whichever format
         with torch.device("cpu"):  # also where the weights are only shapes
             self._make_tables()
 

@@ -116,7 +116,7 @@ def fill(
         EngineError: there is no such device.
         CancelledError: `cancelled` said so between two tensors.
     """
-    total, done = sum(tensor.numel() for tensor in model.state_dict().values()), 0
+    total, done = model.n_weights, 0
     held = decide(choice, total)
     room = WeightRoom.of(model, held.device, available_bytes())
     held = room.settle(held, choice, total, path)

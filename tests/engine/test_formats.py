@@ -1,7 +1,9 @@
 """Matrices in smaller formats, against float32 within what their rounding allows."""
 
+import threading
 from collections.abc import Callable
-from functools import partial
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from engine import matrices
+from engine import loading, matrices
 from engine.answers import format_pass
 from engine.answers.cell import CellArithmetic
 from engine.answers.lens import Lens
@@ -299,6 +301,48 @@ def test_a_large_model_goes_by_what_was_measured(
     held = matrices.decide(FormatChoice("automatic"), matrices.MANY_WEIGHTS)
     assert held.number_format == expected
     assert f"{max(speed, 1 / speed):.1f} ×" in held.reason
+
+
+@pytest.mark.parametrize(("more", "n_tried"), [(0, 1), (1, 0)])
+def test_what_decides_on_a_large_model_is_measured_while_its_vocabulary_is_read(
+    make_folder: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, more: int, n_tried: int
+) -> None:
+    """On a thread of its own, and for none that has fewer bytes than half its weights."""
+    if not has_packed("float16"):
+        n_tried = 0
+    folder = make_folder()
+    n_bytes = sum(each.stat().st_size for each in folder.iterdir())
+    monkeypatch.setattr(loading, "MANY_WEIGHTS", 2 * (n_bytes + more))
+    threads: list[threading.Thread] = []
+    tell = threads.append
+    monkeypatch.setattr(loading, "speed_of_packed_half", lambda: tell(threading.current_thread()))
+    load(folder, FormatChoice("float32"))
+    assert not threads
+    load(folder, FormatChoice("automatic"))
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread() and not thread.daemon:
+            thread.join()
+    assert len(threads) == n_tried
+    assert threading.current_thread() not in threads
+
+
+def test_two_who_ask_how_fast_float16_is_hear_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is measured once; the second waits for the first."""
+    tried: list[str] = []
+    gate = threading.Event()
+
+    @cache
+    def measure() -> float:
+        assert gate.wait(10)
+        tried.append("once")
+        return 1.5
+
+    monkeypatch.setattr(matrices, "_speed_of_packed_half", measure)
+    with ThreadPoolExecutor(2) as both:
+        answers = [both.submit(matrices.speed_of_packed_half) for _ in range(2)]
+        gate.set()
+    assert [answer.result() for answer in answers] == [1.5, 1.5]
+    assert tried == ["once"]
 
 
 def test_a_machine_without_fast_float16_keeps_large_models_in_float32(

@@ -362,10 +362,10 @@ def test_closing_while_the_model_is_loaded_waits_and_keeps_the_settings(
     begun, go = threading.Event(), threading.Event()
     load = engine.loading.load
 
-    def slow_load(path: Path, *more: Any) -> Any:
+    def slow_load(path: Path, *more: Any, **how: Any) -> Any:
         begun.set()
         assert go.wait(60)
-        return load(path, *more)
+        return load(path, *more, **how)
 
     monkeypatch.setattr(engine.loading, "load", slow_load)
     whole = open_window(settings, prompt="<typed>")
@@ -432,7 +432,7 @@ def test_esc_stops_opening_and_the_model_that_is_open_stays(
     """Until then the status says how far it has come; what is open goes on being used."""
     before = whole.reading.info
 
-    def endless_load(_path: Path, _choice: Any, cancelled: Any, told: Any) -> Any:
+    def endless_load(_path: Path, _choice: Any, cancelled: Any, told: Any, **_how: Any) -> Any:
         while not cancelled():
             told(0.4321)
             time.sleep(0.01)
