@@ -379,13 +379,20 @@ class Controller(QObject):
     def _keep_model(self) -> None:
         """No other model came: its heads are off as before, under the mask that is chosen now."""
         self._asked_formats = self._store.state.formats
+        opening = self._opened
         self._take_back_part()
         state = self._store.state
-        if state.reading is not None and not self._is_closed:
-            heads = state.reading.conditions.heads_off
-            self._store.update(heads_off=replace(state.heads_off, heads=heads))
-            self._asked_conditions = None  # whatever was asked meanwhile was asked without them
-            self._ask_conditions()
+        if state.reading is None or self._is_closed:
+            return
+        now: Conditions | None = state.reading.conditions
+        self._store.update(
+            heads_off=replace(state.heads_off, heads=state.reading.conditions.heads_off)
+        )
+        is_as_it_was = opening is not None and self._asked_conditions == opening.before.conditions
+        if not is_as_it_was or self._awaits_kind("conditions"):
+            now = None  # whatever was asked meanwhile was asked without these heads
+        self._asked_conditions = now
+        self._ask_conditions()
 
     def _show_opening(self, name: str, share: float) -> None:
         if self._is_opening:
@@ -393,7 +400,10 @@ class Controller(QObject):
 
     @property
     def _is_opening(self) -> bool:
-        return any(kind == "open" for kind, _show in self._tickets.values())
+        return self._awaits_kind("open")
+
+    def _awaits_kind(self, wanted: str) -> bool:
+        return any(kind == wanted for kind, _show in self._tickets.values())
 
     def _show_part_opened(self, opening: Opening, reading: Reading) -> None:
         """So much of the text has been read by a model that is being opened."""
@@ -429,7 +439,7 @@ class Controller(QObject):
             self._asked_conditions = None  # the model at this path has other heads now
         self._store.update(formats=self._asked_formats, heads_off=heads_off)
         self._show(reading, **self._first_seen(opening, reading))
-        if opening.is_first and any(kind == "look" for kind, _show in self._tickets.values()):
+        if opening.is_first and self._awaits_kind("look"):
             self._point_at(self._store.state.selection)  # they know nothing of the chosen head
         if told:
             self._messages.info(told)
@@ -617,6 +627,8 @@ class Controller(QObject):
             self._measuring.stop()
         if kind == "open" and not self._is_opening:
             self._keep_model()
+            if self._store.state.reading is not None:
+                notice = ""  # the message says it, and the model that is open goes on
         phase = "failed" if self._store.state.reading is None else "ready"
         if self._is_opening:
             phase = self._store.state.phase

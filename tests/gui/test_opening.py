@@ -173,6 +173,8 @@ def test_escape_brings_the_old_model_back_as_it_was(
     assert whole.state.followed == 3
     assert n_heads(whole) == 2 * 4
     assert status(whole).startswith("small: 2 layers × 4 heads")
+    assert whole.window.message_bar.sentence == "Opening the model was stopped."
+    assert whole.window.message_bar.isVisible()
     assert RecentModels(whole.app._settings).paths()[0].name == "small"
     whole.press("PgDown", whole.editor)
     whole.idle()
@@ -193,6 +195,7 @@ def test_a_text_that_cannot_be_read_to_its_end_leaves_the_old_model(
     assert n_heads(whole) == 2 * 4
     assert whole.state.phase == "ready"
     assert str(failure) in whole.window.message_bar.sentence
+    assert status(whole).startswith("small: 2 layers × 4 heads")
     whole.press("PgDown", whole.editor)
     whole.idle()
     assert (whole.reading.info, whole.reading.n_tokens) == (before.info, before.n_tokens + 1)
