@@ -6,6 +6,7 @@ import os
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 
 # The system loads one library at a time: what a window imports while torch's is mapped is there by
 # then. None of these is of the engine: two threads that import modules of one package at once may
@@ -13,16 +14,36 @@ from pathlib import Path
 _BEFORE = ("numpy", "tokenizers", "csv", "unicodedata")
 
 
+# What torch imports last is for its compiler: which shapes come out of each operation. It takes a
+# quarter of the whole import, and what opens a model and reads a text does without.
+_LAST = "_meta_registrations"
+
+
 def preload() -> None:
-    """Import torch, which is most of what opening a first model takes.
+    """Import torch, which is most of what opening a first model takes, but for a part of it.
+
+    Models can be opened and texts be read then; for all else `complete` is to come first.
 
     Raises:
         ImportError: torch is not installed, or cannot be used here.
     """
     for module in _BEFORE:
         importlib.import_module(module)
+    if "torch" in sys.modules:
+        return
     _map_library()
-    importlib.import_module("torch")
+    last = f"torch.{_LAST}"
+    sys.modules[last] = ModuleType(last)  # for the moment, so that it is not looked for
+    try:
+        torch = importlib.import_module("torch")
+    finally:
+        del sys.modules[last]
+    vars(torch).pop(_LAST, None)
+
+
+def complete() -> None:
+    """Import what `preload` has left out: torch is then as it is wherever it is imported."""
+    importlib.import_module(f"torch.{_LAST}")
 
 
 def _map_library() -> None:

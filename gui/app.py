@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 # Asked for on Qt's command line: `setStyle` hands back the style, and to make its class for Python
 # takes as long as the first paint.
 STYLE = ("-style", "Fusion")
+_SEEN_SECONDS = 1.0  # within which an answer is painted, if any came
 _SNAPSHOT_PAUSE_MS = 500  # flashes are over, docks have their sizes, curves are drawn
 
 
@@ -71,6 +72,7 @@ class App:
         self._unmade: dict[str, PanelRow] = {}  # panels that nobody has seen yet
         self._furnishing = self._pieces()
         self._is_settled = False
+        self._is_seen = threading.Event()  # the first answer, by whoever looks
         self._is_closed = False
 
     def show(self) -> None:
@@ -110,6 +112,7 @@ class App:
         self.controller.settled.connect(self._on_settled)
         folders = resources.model_folders()
         self.controller.fulfil(OpenModel(self._first_model(folders)))
+        engine.submit(Job("complete", self._complete_torch))  # before all that is asked later
         yield
         from gui.panels.table import PANELS  # noqa: PLC0415
 
@@ -145,6 +148,14 @@ class App:
         self.window.show_view(resolve(self.store.state))
         self._is_furnished = True
         self._rest()
+
+    def _complete_torch(self, void: "Cancelled") -> None:
+        """On the engine's thread, import what the first model did without, once it is seen."""
+        from engine.preload import complete  # noqa: PLC0415 - torch, on that thread only
+
+        self._is_seen.wait(_SEEN_SECONDS)
+        if not void():
+            complete()
 
     def _make_panel(self, name: str) -> None:
         row = self._unmade.pop(name, None)
@@ -256,6 +267,8 @@ class App:
 
         view = resolve(state)
         self.window.show_view(view)
+        if state.reading is not None and not self._is_seen.is_set():
+            QTimer.singleShot(0, self._is_seen.set)  # painted by then
         if self._lab is not None and "display" in names:
             self._lab.set_theme(view.theme)
         if self._is_settled and "reading" in names and state.phase == "ready":
@@ -361,6 +374,7 @@ class App:
     def close(self) -> None:
         """Keep the settings, end the engine's thread."""
         self._is_closed = True
+        self._is_seen.set()
         self._furnishing.close()
         self._collector.stop()
         if self.controller is None:
