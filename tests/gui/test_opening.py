@@ -13,6 +13,7 @@ from PySide6.QtTest import QTest
 import engine.scope
 from engine.errors import CancelledError, EngineError
 from engine.loading import load
+from engine.matrices import PackedHalf, has_packed
 from engine.run import Run
 from engine.scope import Scope
 from gui.library.recent import RecentModels
@@ -313,3 +314,31 @@ def test_a_window_that_is_closed_while_a_part_is_seen_ends_at_once(
     whole.close()
     assert whole.app._engine is not None
     assert whole.app._engine.isFinished()
+
+
+def test_what_is_shown_does_not_wait_until_matrices_are_packed(
+    whole: WholeWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And a window that is closed meanwhile waits for one of them at most."""
+    begun, go_on = threading.Event(), threading.Event()
+    n_packed: list[PackedHalf] = []
+    pack = PackedHalf.pack
+
+    def wait(matrix: PackedHalf) -> None:
+        begun.set()
+        assert go_on.wait(PATIENCE)
+        pack(matrix)
+        n_packed.append(matrix)
+
+    monkeypatch.setattr(PackedHalf, "pack", wait)
+    whole.wish(SetFormat({"number_format": "float16"}))
+    assert whole.reading.info.held.number_format == "float16"
+    whole.type("a")
+    whole.idle()
+    assert whole.reading.document.text == f"{PROMPT}a"
+    if has_packed("float16"):
+        assert begun.wait(PATIENCE)
+    threading.Timer(0.05, go_on.set).start()
+    whole.close()
+    assert len(n_packed) <= 1
+    assert not any(thread.name == "packing" for thread in threading.enumerate())
