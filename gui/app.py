@@ -104,14 +104,13 @@ class App:
         import resources  # noqa: PLC0415
         from gui.controller import Controller  # noqa: PLC0415
         from gui.state import Store  # noqa: PLC0415
-        from gui.wishes import OpenModel  # noqa: PLC0415
 
         yield
         self.store = Store(self._first_state())
         self.controller = Controller(self.store, engine, self.messages)
         self.controller.settled.connect(self._on_settled)
         folders = resources.model_folders()
-        self.controller.fulfil(OpenModel(self._first_model(folders)))
+        self._open_model(self._first_model(folders))
         engine.submit(Job("complete", self._complete_torch))  # before all that is asked later
         yield
         from gui.panels.table import PANELS  # noqa: PLC0415
@@ -146,6 +145,7 @@ class App:
         self.window.export_wanted.connect(self._export)
         self.store.changed.connect(self._on_change)
         self.window.show_view(resolve(self.store.state))
+        self._note_answer()
         self._is_furnished = True
         self._rest()
 
@@ -267,8 +267,7 @@ class App:
 
         view = resolve(state)
         self.window.show_view(view)
-        if state.reading is not None and not self._is_seen.is_set():
-            QTimer.singleShot(0, self._is_seen.set)  # painted by then
+        self._note_answer()
         if self._lab is not None and "display" in names:
             self._lab.set_theme(view.theme)
         if self._is_settled and "reading" in names and state.phase == "ready":
@@ -277,6 +276,12 @@ class App:
             # The last model is gone or damaged; the message about it stays.
             bundled, self._bundled = self._bundled, None
             QTimer.singleShot(0, lambda: self._open_model(bundled))
+
+    def _note_answer(self) -> None:
+        state = self.store.state
+        is_answered = state.reading is not None or state.phase == "failed"
+        if is_answered and not self._is_seen.is_set():
+            QTimer.singleShot(0, self._is_seen.set)  # painted by then
 
     def _remember_model(self) -> None:
         reading = self.store.state.reading

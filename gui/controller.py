@@ -53,9 +53,7 @@ class Controller(QObject):
 
     _opening = Signal(str, float)  # from the engine's thread: a model's name, how much is read
     _part = Signal(object)  # from there too: the Reading of the first part of a long text
-    _part_opened = Signal(
-        object, object
-    )  # the same while a model is opened: which, and the Reading
+    _part_opened = Signal(object, object)  # the same of a model that is opened: which, a Reading
     settled = Signal()  # an answer is shown and nothing more is being worked on
 
     def __init__(self, store: Store, engine: EngineThread, messages: Messages) -> None:
@@ -384,14 +382,12 @@ class Controller(QObject):
         state = self._store.state
         if state.reading is None or self._is_closed:
             return
-        now: Conditions | None = state.reading.conditions
-        self._store.update(
-            heads_off=replace(state.heads_off, heads=state.reading.conditions.heads_off)
-        )
+        conditions = state.reading.conditions
+        self._store.update(heads_off=replace(state.heads_off, heads=conditions.heads_off))
         is_as_it_was = opening is not None and self._asked_conditions == opening.before.conditions
-        if not is_as_it_was or self._awaits_kind("conditions"):
-            now = None  # whatever was asked meanwhile was asked without these heads
-        self._asked_conditions = now
+        is_as_it_was = is_as_it_was and not self._awaits_kind("conditions")
+        # Whatever was asked meanwhile was asked without these heads.
+        self._asked_conditions = conditions if is_as_it_was else None
         self._ask_conditions()
 
     def _show_opening(self, name: str, share: float) -> None:

@@ -55,21 +55,7 @@ def open_model(
         EngineError: the model cannot be opened, or cannot read the text.
         CancelledError: `void` said so.
     """
-    from engine.loading import load, use_threads  # noqa: PLC0415 - torch, on that thread only
-    from engine.matrices import or_processor  # noqa: PLC0415
-    from engine.scope import Scope  # noqa: PLC0415
-
-    # One core stays the window's: two threads for two cores wait for each other.
-    use_threads(max(1, (os.cpu_count() or 2) - 1))
-    state, path = opening.before, opening.path
-    # A device that was remembered may be gone; it must not keep the program from starting.
-    chosen = or_processor(opening.formats) if opening.is_first else opening.formats
-    loaded = load(path, chosen, void, _Hearer(path.name, tell), packs_later=True)
-    scope = Scope(loaded, use_prefix=state.use_prefix)
-    is_same = state.reading is not None and scope.info.config == state.reading.info.config
-    conditions = state.conditions if is_same else replace(state.conditions, heads_off=_NONE)
-    look = Look(state.selection.layer, state.selection.head, state.selection.query)
-    scope.prepare(conditions, state.sampling, look, use_cache=state.use_cache)
+    scope, look = _loaded(opening, void, tell), _look(opening.before)
     is_aimed = not opening.is_first
 
     def aimed(reading: Reading) -> Reading:
@@ -88,6 +74,30 @@ def open_model(
             return scope, read(newest_text())
         except CancelledError:
             give_up_if(void)
+
+
+def _loaded(opening: Opening, void: Cancelled, tell: Callable[[str, float], None]) -> "Scope":
+    """The model on an empty text, under the conditions that are wished for."""
+    from engine.loading import load, use_threads  # noqa: PLC0415 - torch, on that thread only
+    from engine.matrices import or_processor  # noqa: PLC0415
+    from engine.scope import Scope  # noqa: PLC0415
+
+    # One core stays the window's: two threads for two cores wait for each other.
+    use_threads(max(1, (os.cpu_count() or 2) - 1))
+    state, path = opening.before, opening.path
+    # A device that was remembered may be gone; it must not keep the program from starting.
+    chosen = or_processor(opening.formats) if opening.is_first else opening.formats
+    loaded = load(path, chosen, void, _Hearer(path.name, tell), packs_later=True)
+    scope = Scope(loaded, use_prefix=state.use_prefix)
+    is_same = state.reading is not None and scope.info.config == state.reading.info.config
+    conditions = state.conditions if is_same else replace(state.conditions, heads_off=_NONE)
+    scope.prepare(conditions, state.sampling, _look(state), use_cache=state.use_cache)
+    return scope
+
+
+def _look(state: State) -> Look:
+    selection = state.selection
+    return Look(selection.layer, selection.head, selection.query)
 
 
 def _telling(reading: Reading, look: Look) -> Look:
