@@ -48,8 +48,11 @@ Meanwhile = Callable[[Reading], None]
 # first text of all, so much less, because nothing is on screen yet.
 _PIECE = 2.5e10
 _SOONER = 4
-_START = Look()
 _LEAST_ROWS = 16  # with fewer, reading the weights takes most of the time
+
+
+def _nobody(_reading: Reading) -> None:
+    """Hears of no piece."""
 
 
 class Scope:
@@ -89,7 +92,7 @@ class Scope:
     # Text
 
     def edit(
-        self, text: str, cancelled: Cancelled = never, meanwhile: Meanwhile = lambda _reading: None
+        self, text: str, cancelled: Cancelled = never, meanwhile: Meanwhile = _nobody
     ) -> Reading:
         """Make `text` the prompt; what it shares with the text before is not computed again.
 
@@ -209,7 +212,7 @@ class Scope:
         self,
         conditions: Conditions,
         cancelled: Cancelled = never,
-        meanwhile: Meanwhile = lambda _reading: None,
+        meanwhile: Meanwhile = _nobody,
     ) -> Reading:
         """Run the same text under other conditions, from position 0 on; in pieces as `edit`."""
         self._run.set_conditions(conditions)
@@ -219,14 +222,17 @@ class Scope:
         self,
         conditions: Conditions,
         sampling: Sampling,
-        look: Look = _START,
+        look: Look | None = None,
         *,
-        use_cache: bool = True,
+        use_cache: bool | None = None,
     ) -> None:
-        """Have the next text read under these and looked at there; nothing is read before."""
+        """Have the next text read under these, and looked at there; nothing is read before."""
         self._run.set_conditions(conditions)
-        self._run.set_cache(use=use_cache)
-        self._sampling, self._look = sampling, look
+        self._sampling = sampling
+        if look is not None:
+            self._look = look
+        if use_cache is not None:
+            self._run.set_cache(use=use_cache)
 
     def set_cache(self, *, use: bool, cancelled: Cancelled = never) -> Reading:
         """Switch the KV cache on or off and read the text again."""
@@ -494,7 +500,7 @@ class Scope:
         document: Document,
         cancelled: Cancelled,
         cursor: int | None = None,
-        meanwhile: Meanwhile = lambda _reading: None,
+        meanwhile: Meanwhile = _nobody,
     ) -> Reading:
         cursor = len(document) if cursor is None else cursor
 
@@ -504,10 +510,11 @@ class Scope:
                 meanwhile(self._reading_of(document, at, session, stats.reason, computed))
 
         before = len(self._run.stats)
+        is_first = not before and meanwhile is not _nobody
         piece = _PIECE / max(1, self.info.n_parameters)
         pieces = Pieces(
             most_rows=max(_LEAST_ROWS, int(piece)),
-            first_rows=0 if before else max(_LEAST_ROWS, int(piece / _SOONER)),
+            first_rows=max(_LEAST_ROWS, int(piece / _SOONER)) if is_first else 0,
             so_far=so_far,
         )
         self._run.read(document.token_ids[document.n_fallen :], cancelled, pieces)

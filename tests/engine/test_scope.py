@@ -519,6 +519,34 @@ def test_a_text_that_was_given_up_between_two_pieces_is_not_the_text(
     assert_same(reading, fresh(loaded, reading, Look()))
 
 
+def test_what_is_prepared_holds_for_the_next_text_and_leaves_the_rest_as_it_is(
+    scope: Scope, loaded: Loaded
+) -> None:
+    scope.set_cache(use=False)
+    scope.look(Look(1, 1))
+    scope.prepare(Conditions(), Sampling(seed=4))
+    reading = scope.edit("abcdef")
+    assert (reading.use_cache, reading.sampling) == (False, Sampling(seed=4))
+    assert (reading.focus.layer, reading.focus.head) == (1, 1)
+    window = Conditions(mask="window", window=2)
+    scope.prepare(window, Sampling(), Look(0, 2, 3), use_cache=True)
+    reading = scope.edit("abcdefg")
+    assert (reading.use_cache, reading.conditions, reading.position) == (True, window, 3)
+    assert_same(reading, fresh(loaded, reading, Look(0, 2, 3)))
+
+
+def test_a_reading_can_be_aimed_at_another_head_without_reading_on(
+    scope: Scope, loaded: Loaded
+) -> None:
+    """Also a moment of a text that is still being read; the next ones look there as well."""
+    told: list[Reading] = []
+    last = scope.edit("abcdef", meanwhile=lambda part: told.append(scope.aim(part, Look(1, 2))))
+    told.append(scope.aim(last, Look(1, 2)))
+    told.append(scope.edit("abcdefg"))
+    for each in told:
+        assert_same(each, fresh(loaded, each, Look(1, 2)))
+
+
 # Bytes
 
 

@@ -307,12 +307,16 @@ def note():
     if "Qt" in vars(QtCore):  # PySide's enumerations, made when they are first named
         seen["at first paint"].add("Qt")
 
+def note_answer(state, _names):
+    if state.reading:
+        is_whole = "torch._meta_registrations" in sys.modules
+        seen.setdefault("whole at the first answer", is_whole)
+
 def look():
-    if not app.controller or not app.store.state.reading:
-        return
-    is_whole = "torch._meta_registrations" in sys.modules
-    seen.setdefault("whole at the first answer", is_whole)
-    if is_whole and hasattr(sys.modules["torch._meta_registrations"], "meta_index_Tensor"):
+    if app.controller and "listening" not in seen:
+        seen["listening"] = app.store.changed.connect(note_answer) is not None
+    last = sys.modules.get("torch._meta_registrations")
+    if app.controller and app.store.state.reading and hasattr(last, "meta_index_Tensor"):
         app.window.close()
 
 app.window.painted.connect(note)
@@ -321,7 +325,8 @@ timer.timeout.connect(look)
 timer.start()
 app.show()
 application.exec()
-assert seen == {{"at first paint": set(), "whole at the first answer": False}}, seen
+assert seen["at first paint"] == set(), seen
+assert not seen["whole at the first answer"]
 assert "torch" in sys.modules
 assert app.store.state.reading.document.text == "abc"
 print("done")
