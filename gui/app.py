@@ -281,7 +281,13 @@ class App:
         state = self.store.state
         is_answered = state.reading is not None or state.phase == "failed"
         if is_answered and not self._is_seen.is_set():
+            QTimer.singleShot(0, self._note_seen)
+
+    def _note_seen(self) -> None:
+        if self.window.is_drawn:
             QTimer.singleShot(0, self._is_seen.set)  # painted by then
+        else:
+            QTimer.singleShot(0, self._note_seen)
 
     def _remember_model(self) -> None:
         reading = self.store.state.reading

@@ -73,12 +73,16 @@ class Watch:
             self._work()
         elif "heatmap" in self.seen:
             self._wait_for_curves()
-        elif self._app._is_furnished and self._app.store.state.reading is not None:
+        elif self._is_answered and self._app.window.is_drawn:
             self._app.window.repaint()
             self._note("heatmap")
             self.seen["stall to heatmap"] = max(self._late)
             if self._until == "heatmap":
                 self._close()
+
+    @property
+    def _is_answered(self) -> bool:
+        return self._app._is_furnished and self._app.store.state.reading is not None
 
     def _wait_for_curves(self) -> None:
         from gui import graphs  # noqa: PLC0415

@@ -88,7 +88,9 @@ def open_until_seen(whole: WholeWindow, path: Path, n_tokens: int = 4) -> None:
 def is_seen(whole: WholeWindow, name: str, n_tokens: int) -> bool:
     """Whether so many tokens of a model's text are on screen."""
     reading = whole.state.reading
-    return reading is not None and (reading.info.name, reading.n_tokens) == (name, n_tokens)
+    if reading is None or not whole.window.is_drawn:
+        return False
+    return (reading.info.name, reading.n_tokens) == (name, n_tokens)
 
 
 def status(whole: WholeWindow) -> str:
