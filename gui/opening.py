@@ -14,6 +14,7 @@ from engine.errors import CancelledError
 from engine.formats import FormatChoice
 from engine.reading import Look, Reading
 from engine.readouts import ROLE_THRESHOLD, Role
+from engine.sizes import bytes_said
 from gui.state import State
 
 if TYPE_CHECKING:
@@ -136,7 +137,7 @@ def told_of_format(before: Reading | None, now: Reading) -> str:
     n_bytes = before.info.held.n_bytes
     return (
         f"{now.info.name} was opened again in {held.title} on {held.device!r}: "
-        f"{held.n_bytes / 1e6:,.1f} MB of weights, {n_bytes / 1e6:,.1f} MB before. "
+        f"{bytes_said(held.n_bytes)} of weights, {bytes_said(n_bytes)} before. "
         "The text was run again."
     )
 
