@@ -357,10 +357,7 @@ class Controller(QObject):
         def work(void: Cancelled) -> Reading:
             told = self._opening.emit, self._part_opened.emit
             scope, reading = open_model(opening, lambda: self._store.state.text, void, *told)
-            before, self._scope = (
-                self._scope,
-                scope,
-            )  # whatever was asked meanwhile is asked of this
+            before, self._scope = self._scope, scope  # what was asked meanwhile is asked of this
             if before is not None:
                 before.close()
             scope.pack_meanwhile()
