@@ -59,6 +59,8 @@ class Pieces:
 
 WHOLE = Pieces()
 
+# Rows of logits that are remembered: the text's, and what an edit or a step back may leave of it.
+_LOGITS_KEPT = 4
 # Rows of logits worked out together: a whole text's would be T · V numbers.
 _LOGIT_ROWS = 64
 
@@ -79,7 +81,7 @@ class Run:
         self._past: tuple[int, Session] | None = None  # a shorter text, mask off
         self._lens: LensReader | None = None  # the latest
         self._stream: tuple[Session, Stream] | None = None  # the latest
-        self._logits: dict[tuple[Trace, int], Floats] = {}  # the latest; runs beside look there too
+        self._logits: dict[tuple[Trace, int], Floats] = {}  # the latest few; shared by runs beside
         self._intact: IntactText | None = None  # the latest text that all heads have read
 
     def beside(self) -> "Run":
@@ -274,7 +276,8 @@ class Run:
         """The scores of every token for what follows `position` [V]."""
         place = session.place(position)
         if place not in self._logits:
-            self._logits.clear()
+            for oldest in list(self._logits)[: 1 - _LOGITS_KEPT]:
+                self._logits.pop(oldest, None)
             self._logits[place] = self._new_logits(session, position)
         return self._logits[place]
 

