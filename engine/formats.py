@@ -22,7 +22,7 @@ DEVICE_TITLES: dict[DeviceName, str] = {
 
 FORMAT_SENTENCES: dict[FormatName | Literal["automatic"], str] = {
     "automatic": (
-        "Use float32 for small models, float16 for large ones where that is faster here, and a "
+        "Use float32 for small models, float16 for large ones where that is not slower here, and a "
         "smaller one where there is no room."
     ),
     "float32": "The weights as exact as torch computes: 4 bytes each.",
