@@ -81,16 +81,23 @@ class Matrix(Smaller):
         rows = self.stored[which].float()
         return rows if self.scale is None else rows * self.scale[which].unsqueeze(-1)
 
-    def product(self, x: Tensor) -> Tensor:
-        """[..., K] → [..., N], without the bias."""
-        y = _widened_product(x, self.stored)
+    def product(self, x: Tensor, cancelled: Cancelled = never) -> Tensor:
+        """[..., K] → [..., N], without the bias.
+
+        Raises:
+            CancelledError: `cancelled` said so between some rows and the next.
+        """
+        y = _widened_product(x, self.stored, cancelled)
         return y if self.scale is None else y * self.scale
 
 
-def _widened_product(x: Tensor, stored: Tensor) -> Tensor:
+def _widened_product(x: Tensor, stored: Tensor, cancelled: Cancelled = never) -> Tensor:
     """[..., K] → [..., N] with weights [N, K] in any format, some rows widened after another."""
-    step = max(1, _CHUNK // stored.shape[1])
-    return torch.cat([F.linear(x, part.float()) for part in torch.split(stored, step)], dim=-1)
+    parts = []
+    for part in torch.split(stored, max(1, _CHUNK // stored.shape[1])):
+        give_up_if(cancelled)
+        parts.append(F.linear(x, part.float()))
+    return torch.cat(parts, dim=-1)
 
 
 class PackedHalf(Smaller):

@@ -18,7 +18,6 @@ from typing import Self
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from engine.attention import Scoring
 from engine.cancelling import Cancelled, give_up_if, never
@@ -33,7 +32,6 @@ _FEW = 32  # rows of x below which a product takes nearly as long as with so man
 _EVEN = 64  # slices begin at multiples, as the arithmetic's own blocks do
 _PACKED_ROWS = 24  # of x at least, below which fbgemm takes much longer for each
 _PACKED_EVEN = 12  # as many rows as its inner loop has
-_WIDENED = 2**17  # numbers that are widened at a time: they stay in the processor's cache
 
 _Work = Callable[[Tensor], Tensor]
 
@@ -59,10 +57,8 @@ class Slices:
             elif isinstance(module, TokenEmbedding) and model.output is None:
                 self._matrices.append((module, "unembed", module.weight.numel()))
             elif isinstance(module, PackedHalf | PackedInt8):
-                is_half = isinstance(
-                    module, PackedHalf
-                )  # int8 goes through three times as many rows
-                n_weights = module.packed_bytes // 2 if is_half else 3 * module.packed_bytes
+                n_bytes, is_half = module.packed_bytes, isinstance(module, PackedHalf)
+                n_weights = n_bytes // 2 if is_half else 3 * n_bytes  # int8 has three rows for one
                 self._matrices.append((module, "forward", n_weights))
             elif isinstance(module, Matrix):
                 self._matrices.append((module, "product", module.stored.numel()))
@@ -110,7 +106,7 @@ class _AskingScoring(Scoring):
 
 def _sliced(module: nn.Module, product: _Work, n_weights: int, cancelled: Cancelled) -> _Work:
     if isinstance(module, Matrix):
-        return partial(_widened_after_another, module, cancelled)
+        return partial(module.product, cancelled=cancelled)
     if isinstance(module, PackedHalf | PackedInt8):
         n_rows = max(_PACKED_ROWS, _MOST // n_weights // _PACKED_EVEN * _PACKED_EVEN)
         return partial(_rows_after_another, product, n_rows, cancelled)
@@ -134,18 +130,6 @@ def _outputs_after_another(
         else:
             torch.addmm(bias[part], flat, weight[part].T, out=y[:, part])
     return y.view(*x.shape[:-1], n_out)
-
-
-def _widened_after_another(matrix: Matrix, cancelled: Cancelled, x: Tensor) -> Tensor:
-    """[..., K] → [..., N], without the bias."""
-    n_out, n_in = matrix.stored.shape
-    step = max(1, _WIDENED // n_in)
-    y = x.new_empty(*x.shape[:-1], n_out)
-    for at in range(0, n_out, step):
-        give_up_if(cancelled)
-        part = slice(at, at + step)
-        y[..., part] = F.linear(x, matrix.rows(part))
-    return y
 
 
 def _rows_after_another(product: _Work, n_rows: int, cancelled: Cancelled, x: Tensor) -> Tensor:

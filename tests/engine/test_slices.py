@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from engine import attention
+from engine import attention, matrices
 from engine.conditions import Conditions
 from engine.cost import slices
 from engine.cost.part_clock import PartClock
@@ -34,8 +34,9 @@ KINDS: dict[str, dict[str, Any]] = {
 def thin(monkeypatch: pytest.MonkeyPatch) -> None:
     """Slices of a few rows of a toy's matrices."""
     small = {"_MOST": 6400, "_EVEN": 1, "_FEW": 1, "_PACKED_ROWS": 8, "_PACKED_EVEN": 1}
-    for name, value in (small | {"_WIDENED": 64}).items():
+    for name, value in small.items():
         monkeypatch.setattr(slices, name, value)
+    monkeypatch.setattr(matrices, "_CHUNK", 64)
 
 
 class Products(TorchDispatchMode):
