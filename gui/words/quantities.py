@@ -2,17 +2,14 @@
 
 from math import isnan
 
-from engine.sizes import three_digits
+from engine.sizes import in_unit, three_digits
 
 _COUNTS = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
 def count_said(number: float) -> str:
     """3360000000 → 3.36 G; below a thousand the number itself."""
-    for size, prefix in _COUNTS:
-        if number >= 0.9995 * size:
-            return f"{three_digits(number / size)} {prefix}"
-    return f"{number:,.3g}"
+    return in_unit(number, _COUNTS) or f"{number:,.3g}"
 
 
 def time_said(seconds: float) -> str:
