@@ -34,7 +34,7 @@ from PySide6.QtWidgets import QFrame, QTextEdit, QWidget
 
 from gui.theme import LIGHT, Theme
 from gui.widgets.code_spans import Kind, Part, PartKind, spans
-from gui.widgets.scrolled_picture import STALE
+from gui.widgets.scrolled_picture import veil
 
 _STEP_KEYS = (Qt.Key.Key_PageUp, Qt.Key.Key_PageDown)  # a clicker's
 _ENTER = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
@@ -236,10 +236,8 @@ class CodeView(QTextEdit):
         """Draw the text, and a veil over one that waits."""
         super().paintEvent(event)
         if self._is_stale:
-            veil = QColor(self._theme.surface)
-            veil.setAlphaF(1 - STALE)
             with QPainter(self.viewport()) as painter:
-                painter.fillRect(event.rect(), veil)
+                painter.fillRect(event.rect(), veil(self._theme))
 
     # Keys
 

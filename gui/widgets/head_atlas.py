@@ -33,7 +33,7 @@ from gui.widgets.pixels import (
     strokes,
 )
 from gui.widgets.scales import tone_table
-from gui.widgets.scrolled_picture import STALE, ScrolledPicture
+from gui.widgets.scrolled_picture import ScrolledPicture, veil
 
 Head = tuple[int, int]  # layer, head
 
@@ -525,9 +525,7 @@ class HeadAtlas(ScrolledPicture):
                 painter.drawImage(self._moved(), self._canvas.image)
             self._draw_over(painter)
             if self._is_stale:
-                veil = QColor(theme.surface)
-                veil.setAlphaF(1 - STALE)
-                painter.fillRect(self.viewport().rect(), veil)
+                painter.fillRect(self.viewport().rect(), veil(theme))
             if self._hovered is not None:
                 self._draw_frame(painter, self._hovered, theme.text, theme.stroke)
             if self._selected is not None:

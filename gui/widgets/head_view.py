@@ -21,7 +21,7 @@ from gui.widgets.legend import Legend
 from gui.widgets.lettering import Lettering, quoted
 from gui.widgets.pixels import Canvas, hatched, keeps_lines, packed
 from gui.widgets.scales import Extent, WeightScale, colour_table, exact, levels
-from gui.widgets.scrolled_picture import STALE
+from gui.widgets.scrolled_picture import veil
 
 QUERY_AXIS, KEY_AXIS = "query (who looks)", "key (at whom)"
 HINT = "Point at a weight to read it."
@@ -284,9 +284,7 @@ class HeadView(QWidget):
 
     def _draw_marks(self, painter: QPainter) -> None:
         if self._is_stale:
-            veil = QColor(self._theme.surface)
-            veil.setAlphaF(1 - STALE)
-            painter.fillRect(self.rect(), veil)
+            painter.fillRect(self.rect(), veil(self._theme))
         if not self._is_empty:
             self._draw_selection(painter)
             painter.resetTransform()

@@ -3,12 +3,21 @@
 from typing import Generic, TypeVar
 
 from PySide6.QtCore import QEvent, QPointF, Qt
-from PySide6.QtGui import QFocusEvent, QMouseEvent
+from PySide6.QtGui import QColor, QFocusEvent, QMouseEvent
 from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QWidget
+
+from gui.theme import Theme
 
 STALE = 0.45  # how opaque a picture is that is out of date
 
 At = TypeVar("At")  # what can be pointed at: a row, a cell; equal to itself when found again
+
+
+def veil(theme: Theme) -> QColor:
+    """What dims a picture that is out of date when it is filled over it."""
+    colour = QColor(theme.surface)
+    colour.setAlphaF(1 - STALE)
+    return colour
 
 
 class ScrolledPicture(QAbstractScrollArea):
