@@ -13,7 +13,7 @@ from engine.answers.ablation import Intact
 from engine.answers.ablation_pass import EffectSweep, IntactText, intact_at, read_intact
 from engine.answers.cell import HeadWeights
 from engine.answers.lens import Lens
-from engine.answers.lens_pass import Enough, LensReader
+from engine.answers.lens_pass import LensReader
 from engine.answers.recorded_heads import mix_instead, weight_blocks
 from engine.answers.residual import Attribution, Stream, attribute
 from engine.answers.residual_pass import read_stream
@@ -371,13 +371,14 @@ class Run:
         session: Session,
         next_id: int | None,
         around: int = 0,
-        enough: Enough = never,
         cancelled: Cancelled = never,
+        *,
+        only_some: bool = False,
     ) -> Lens:
         """The logit lens of a session of this run that is not empty, as far as it is read.
 
-        `next_id` is the token that follows its last one, if any does. Positions are read until
-        that is `enough`, the one at `around` first; those that the latest lens had under the same
+        `next_id` is the token that follows its last one, if any does. All positions are read, or
+        `only_some`, the one at `around` first; those that the latest lens had under the same
         tokens are taken from it, and so are those that it had when it was given up.
 
         Raises:
@@ -385,7 +386,7 @@ class Run:
         """
         reader = self._lens_reader(session, next_id)
         if not reader.knows(len(session)):
-            reader.read(around, enough, cancelled)
+            reader.read(around, cancelled, only_some=only_some)
         return reader.lens(len(session))
 
     def _lens_reader(self, session: Session, next_id: int | None) -> LensReader:

@@ -14,7 +14,6 @@ from engine.answers.code_lines import EngineCode
 from engine.answers.code_pass import read_code
 from engine.answers.format_pass import compare, float32_model
 from engine.answers.lens import Lens
-from engine.answers.lens_pass import Enough
 from engine.answers.residual import Attribution, Stream
 from engine.cancelling import Cancelled, never
 from engine.conditions import Conditions, OffBy
@@ -297,13 +296,13 @@ class Scope:
         return cell_arithmetic(reading, key, weights, instead)
 
     def lens(
-        self, reading: Reading, enough: Enough = never, cancelled: Cancelled = never
+        self, reading: Reading, cancelled: Cancelled = never, *, only_some: bool = False
     ) -> Lens | None:
         """What the model would answer after each of its layers, at every position of a reading.
 
-        Positions are read until that is `enough`, the reading's own first; asked again, the lens
-        goes on from there. None for an empty text, and for a reading of another model or other
-        conditions.
+        All positions are read, or `only_some` in a moment, the reading's own first; asked again,
+        the lens goes on from there. None for an empty text, and for a reading of another model or
+        other conditions.
 
         Raises:
             CancelledError: `cancelled` said so; what was read till then is kept.
@@ -312,7 +311,8 @@ class Scope:
             return None
         after = reading.document.token_ids[reading.n_fallen + reading.n_tokens :]
         next_id = after[0] if after else None
-        return self._run.lens(reading.session, next_id, reading.position, enough, cancelled)
+        about = reading.session, next_id, reading.position
+        return self._run.lens(*about, cancelled, only_some=only_some)
 
     def residual(
         self, reading: Reading, token_id: int, cancelled: Cancelled = never

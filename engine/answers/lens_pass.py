@@ -1,6 +1,8 @@
 """Reads the logit lens, position by position in any order, from what the pass recorded."""
 
-from collections.abc import Callable, Iterator
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -16,12 +18,10 @@ from engine.logit_rows import ranks, top
 from engine.model import Transformer
 from engine.session import Session
 
-# Logits worked out between two looks at whether that is enough: a moment's work, 50 MB.
+# Logits worked out before they are shown: a moment's work, 50 MB.
 _NUMBERS = 12 << 20
 # Rows of logits worked out together: the weights are read once for them.
 _ROWS = 64
-
-Enough = Callable[[], bool]
 
 
 class LensReader:
@@ -89,10 +89,11 @@ class LensReader:
         return Lens(**first, has_final_norm=self._model.config.norm_placement != "post")
 
     @torch.inference_mode()
-    def read(self, around: int, enough: Enough = never, cancelled: Cancelled = never) -> None:
+    def read(self, around: int, cancelled: Cancelled = never, *, only_some: bool = False) -> None:
         """Read positions, the one that is asked for first and then those next to it.
 
-        It ends with all of them, or sooner when what was read is `enough`.
+        With `only_some`, no more are read than are worked out together: that one alone at first,
+        for somebody waits for it, and a moment's work then.
 
         Raises:
             CancelledError: `cancelled` said so; what was read till then is kept.
@@ -103,21 +104,25 @@ class LensReader:
                 for name, answer in answers.items():
                     self._arrays[name][..., few] = answer.cpu().numpy()
                 self._arrays["known"][few] = True
-            if enough():
+            if only_some:
                 return
 
     def _unread(self, around: int) -> Iterator[slice]:
         """Positions that are not known yet: one alone, and then neighbours together."""
         config, known = self._model.config, self._arrays["known"]
         most = max(1, _NUMBERS // ((config.n_layer + 1) * config.vocab_size))
-        size = most if len(self) <= most else 1
+        size = most if len(self) <= most or known[around] else 1
         while len(unread := np.flatnonzero(~known)):
-            nearest = int(unread[np.abs(unread - around).argmin()])
-            step = 1 if nearest >= around else -1
-            end = nearest + step
-            while abs(end - nearest) < size and 0 <= end < len(self) and not known[end]:
-                end += step
-            yield slice(nearest, end) if step == 1 else slice(end + 1, nearest + 1)
+            start = int(unread[np.abs(unread - around).argmin()])
+            end = start + 1
+            while end - start < size:
+                if end < len(self) and not known[end]:
+                    end += 1
+                elif start > 0 and not known[start - 1]:
+                    start -= 1
+                else:
+                    break
+            yield slice(start, end)
             size = most
 
     def _read(
@@ -132,25 +137,41 @@ class LensReader:
         for at in range(0, len(target), step):
             give_up_if(cancelled)
             few = slice(at, at + step)
-            logits = self._model.logits(hidden[:, few])  # [L+2, few, V]
             here = slice(rows.start + at, min(rows.start + at + step, rows.stop))
-            yield here, _answers(logits, target[few])
+            yield here, self._answers(hidden[:, few], target[few])
+
+    def _answers(self, hidden: Tensor, target: Tensor) -> dict[str, Tensor]:
+        """What is read off hidden states [L+2, T, C] about T targets, by depth.
+
+        They are those of all depths but the last, of the pass, and of the last. What the model put
+        out is the pass; what the residuals end in is only compared with it.
+        """
+        is_waited_for = len(target) == 1  # one position alone: the one that was asked for
+        parts = hidden.tensor_split(2) if is_waited_for and _is_core_idle(hidden) else (hidden,)
+        with ThreadPoolExecutor(1) as elsewhere:
+            others = [elsewhere.submit(self._read_off, part, target) for part in parts[:-1]]
+            last, differences = self._read_off(parts[-1], target)
+            read = [*(other.result()[0] for other in others), last]
+        answers = {name: torch.cat([part[name] for part in read])[:-1] for name in last}
+        return {**answers, "differences": differences}
+
+    @torch.inference_mode()  # of each thread its own
+    def _read_off(self, hidden: Tensor, target: Tensor) -> tuple[dict[str, Tensor], Tensor]:
+        """The answers of some depths [D, T], and how far apart the last two's logits are [T]."""
+        logits = self._model.logits(hidden)  # [D, T, V]
+        rows, targets = logits.flatten(0, 1), target.repeat(len(hidden))[:, None]
+        best, chosen = top(rows)[:, None].to(rows.device), rows.gather(-1, targets)
+        total = rows.logsumexp(dim=-1, keepdim=True)
+        answers = {
+            "top": best,
+            "top_probability": (rows.gather(-1, best) - total).exp(),
+            "target_probability": (chosen - total).exp(),
+            "target_rank": ranks(rows, chosen),
+        }
+        by_depth = {name: answer.view(len(hidden), -1) for name, answer in answers.items()}
+        return by_depth, (logits[-1] - logits[-2]).abs().amax(dim=-1)
 
 
-def _answers(logits: Tensor, target: Tensor) -> dict[str, Tensor]:
-    """What is read off the logits [L+2, T, V] of all depths but the last, the pass, and the last.
-
-    What the model put out is the last depth; what the residuals end in is only compared with it.
-    """
-    read, end = logits[:-1], logits[-1]
-    rows, targets = read.flatten(0, 1), target.repeat(len(read))[:, None]
-    best, chosen = top(rows)[:, None].to(rows.device), rows.gather(-1, targets)
-    total = rows.logsumexp(dim=-1, keepdim=True)
-    answers = {
-        "top": best,
-        "top_probability": (rows.gather(-1, best) - total).exp(),
-        "target_probability": (chosen - total).exp(),
-        "target_rank": ranks(rows, chosen),
-    }
-    by_depth = {name: answer.view(len(read), -1) for name, answer in answers.items()}
-    return {**by_depth, "differences": (end - read[-1]).abs().amax(dim=-1)}
+def _is_core_idle(hidden: Tensor) -> bool:
+    """Whether torch leaves a core to the window, which only waits for what is read here."""
+    return hidden.device.type == "cpu" and torch.get_num_threads() == 1 < (os.cpu_count() or 1)

@@ -194,21 +194,26 @@ class AskingPanel(Panel):
 
     wants: ClassVar[type[Want]]
 
+    _seen_or_hidden = Signal()
+
     def __init__(self) -> None:
         super().__init__()
-        # Later, for a panel may be shown or hidden while the store is telling.
-        self._tell_soon = QTimer(self, singleShot=True, interval=0)
-        self._tell_soon.timeout.connect(lambda: self.wish(self.wants(self.is_seen)))
+        # Later, for a panel may be shown or hidden while the store is telling; but before it is
+        # painted, so that the engine is at work meanwhile.
+        self._seen_or_hidden.connect(self._tell_whether_seen, Qt.ConnectionType.QueuedConnection)
         # Most answers come sooner; dimming the panel for each of them would only make it flicker.
         self._late = QTimer(self, singleShot=True, interval=LATE_MS)
         self._late.timeout.connect(self._grow_late)
         self._is_late = False
 
+    def _tell_whether_seen(self) -> None:
+        self.wish(self.wants(self.is_seen))
+
     def show_view(self, view: View) -> None:
         """The same; and whoever does not know that the panel is seen is told again."""
         super().show_view(view)
         if self.is_seen and self.wants not in view.state.wanted:
-            self._tell_soon.start()
+            self._seen_or_hidden.emit()
 
     def is_stale(self, view: View, *, is_answered: bool) -> bool:
         """Whether to dim what is shown: the window's answer is awaited, or the panel's for long."""
@@ -227,14 +232,14 @@ class AskingPanel(Panel):
     def showEvent(self, event: QShowEvent) -> None:
         """Ask."""
         super().showEvent(event)
-        self._tell_soon.start()
+        self._seen_or_hidden.emit()
 
     def hideEvent(self, event: QHideEvent) -> None:
         """Nobody looks any more."""
         super().hideEvent(event)
-        self._tell_soon.start()
+        self._seen_or_hidden.emit()
 
     def set_in_front(self, is_in_front: bool) -> None:  # noqa: FBT001
         """The same, where panels share a place."""
         super().set_in_front(is_in_front)
-        self._tell_soon.start()
+        self._seen_or_hidden.emit()

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from engine.cancelling import Cancelled
@@ -34,8 +33,6 @@ if TYPE_CHECKING:
 
 About = tuple[Any, ...]  # what an answer is about besides the reading
 
-_SLICE_SECONDS = 0.04  # after which a lens shows how far it has come
-
 
 def _nothing_more(_state: State, _reading: Reading) -> About | None:
     return ()
@@ -66,8 +63,7 @@ def _cell(scope: "Scope", reading: Reading, about: About, _void: Cancelled) -> O
 
 
 def _lens(scope: "Scope", reading: Reading, _about: About, void: Cancelled) -> OpenedLens:
-    ends = monotonic() + _SLICE_SECONDS
-    return OpenedLens(reading, scope.lens(reading, lambda: monotonic() >= ends, void))
+    return OpenedLens(reading, scope.lens(reading, void, only_some=True))
 
 
 def _residual(scope: "Scope", reading: Reading, about: About, void: Cancelled) -> OpenedResidual:

@@ -325,7 +325,7 @@ def test_the_position_that_is_asked_for_is_read_first_and_then_its_neighbours(
     session = run.read(TOKENS)
     known: list[list[bool]] = []
     while not known or not all(known[-1]):
-        lens = run.lens(session, None, around=7, enough=lambda: True)
+        lens = run.lens(session, None, around=7, only_some=True)
         known.append(lens.known.tolist())
         assert lens.n_known == sum(known[-1])
         assert lens.is_whole == all(known[-1])
@@ -340,8 +340,8 @@ def test_the_position_that_is_asked_for_is_read_first_and_then_its_neighbours(
 def test_another_position_goes_before_the_rest(tiny: Callable[..., Run], in_bits: Counted) -> None:
     run = tiny("rotary")
     session = run.read(TOKENS)
-    run.lens(session, None, around=11, enough=lambda: True)
-    lens = run.lens(session, None, around=2, enough=lambda: True)
+    run.lens(session, None, around=11, only_some=True)
+    lens = run.lens(session, None, around=2, only_some=True)
     assert in_bits.rows == [range(11, 12), range(2, 3)]
     assert lens.known.nonzero()[0].tolist() == [2, 11]
     whole = tiny("rotary")
@@ -353,13 +353,26 @@ def test_another_position_goes_before_the_rest(tiny: Callable[..., Run], in_bits
     assert lens.difference < 1e-5
 
 
+@pytest.mark.parametrize("is_idle", [False, True])
+def test_a_position_alone_is_the_same_on_one_thread_and_on_two(
+    tiny: Callable[..., Run], monkeypatch: pytest.MonkeyPatch, *, is_idle: bool
+) -> None:
+    """A core that torch leaves idle reads half of the depths."""
+    monkeypatch.setattr("engine.answers.lens_pass._NUMBERS", 1)
+    monkeypatch.setattr("engine.answers.lens_pass._is_core_idle", lambda _hidden: is_idle)
+    run = tiny("rotary")
+    lens = run.lens(run.read(TOKENS), None)
+    assert_is(lens, run.model, TOKENS, Conditions())
+    assert lens.difference < 1e-5
+
+
 def test_a_lens_that_was_read_in_part_grows_with_its_text(
     tiny: Callable[..., Run], in_bits: Counted
 ) -> None:
     """What is known of the beginning is not read again, wherever the text goes on."""
     run = tiny("rotary")
-    run.lens(run.read(TOKENS), None, around=3, enough=lambda: True)
-    run.lens(run.session, None, around=3, enough=lambda: True)
+    run.lens(run.read(TOKENS), None, around=3, only_some=True)
+    run.lens(run.session, None, around=3, only_some=True)
     known = {at for rows in in_bits.rows for at in rows}
     in_bits.rows.clear()
     longer = [*TOKENS[:8], 7, 7]

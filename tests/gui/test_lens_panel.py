@@ -52,6 +52,12 @@ def scope(make_scope: Callable[..., Scope]) -> Scope:
 
 
 @pytest.fixture
+def in_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One position at a time, and each is shown."""
+    monkeypatch.setattr("engine.answers.lens_pass._NUMBERS", 1)
+
+
+@pytest.fixture
 def panel(window: QWidget) -> LensPanel:
     """A shown panel, wide enough for all of TEXT."""
     widget = LensPanel()
@@ -192,6 +198,7 @@ def test_letters_stand_out_on_every_shade() -> None:
             assert (lights[1] + 0.05) / (lights[0] + 0.05) >= 4.5
 
 
+@pytest.mark.usefixtures("in_bits")
 def test_the_residuals_are_proven_to_end_in_the_output(panel: LensPanel, scope: Scope) -> None:
     """A check with its figure; it fails if the shown pass said something else."""
     reading = scope.look(Look())
@@ -454,20 +461,13 @@ def test_being_seen_is_told(qtbot: QtBot, panel: LensPanel) -> None:
     assert len(wished) <= 4
 
 
-@pytest.fixture
-def in_bits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One position at a time, and each is shown."""
-    monkeypatch.setattr("engine.answers.lens_pass._NUMBERS", 1)
-    monkeypatch.setattr("gui.questions.asides._SLICE_SECONDS", 0.0)
-
-
 @pytest.mark.usefixtures("in_bits")
 def test_positions_that_are_not_read_yet_are_blank_and_say_so(
     panel: LensPanel, scope: Scope
 ) -> None:
     """Nor are they exported; the selected one is there at once."""
     reading = scope.look(Look(query=4))
-    lens = scope.lens(reading, lambda: True)
+    lens = scope.lens(reading, only_some=True)
     assert lens is not None
     opened = OpenedLens(reading, lens)
     show(panel, scope, reading, lens=opened, selection=Selection(query=4))
@@ -494,10 +494,10 @@ class CountedScope(Scope):
 
     count = 0
 
-    def lens(self, *operands: Any) -> Lens | None:
+    def lens(self, *operands: Any, **options: Any) -> Lens | None:
         """As ever."""
         type(self).count += 1
-        return super().lens(*operands)
+        return super().lens(*operands, **options)
 
 
 @pytest.fixture(scope="module")
@@ -505,8 +505,6 @@ def one_window(qapp: QApplication, small_model: Path) -> Iterator[WholeWindow]: 
     """A window for the tests below."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(engine.scope, "Scope", CountedScope)
-        # In one go, however busy the machine is: what is asked twice below is asked anew.
-        patch.setattr("gui.questions.asides._SLICE_SECONDS", 60.0)
         whole = WholeWindow(model=small_model, prompt=TEXT).start()
         yield whole
         whole.close()
