@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from PySide6.QtCore import QObject, Qt, QTimer, Signal
 
 from engine.answers.ablation import Effects
-from engine.cancelling import Cancelled
+from engine.cancelling import Cancelled, give_up_if
 from engine.conditions import Conditions
 from engine.errors import CancelledError, ConfigError, ContextFullError, EngineError
 from engine.reading import CacheCheck, Look, Reading
@@ -357,13 +357,15 @@ class Controller(QObject):
         def work(void: Cancelled) -> Reading:
             told = self._opening.emit, self._part_opened.emit
             scope, reading = open_model(opening, lambda: self._store.state.text, void, *told)
+            give_up_if(void)  # from here on it cannot be taken back
             before, self._scope = self._scope, scope  # what was asked meanwhile is asked of this
             if before is not None:
                 before.close()
             scope.pack_meanwhile()
             return reading
 
-        self._submit(Job("open", work, _CHECK | {"open", costing.KIND}), self._show_opened)
+        job = Job("open", work, _CHECK | {"open", costing.KIND}, is_final=True)
+        self._submit(job, lambda reading: self._show_opened(opening, reading))
 
     def _keep_heads_of(self, path: Path) -> None:
         """Heads that are off stay so if the same model is opened once more; another has others."""
@@ -417,21 +419,24 @@ class Controller(QObject):
         opening.is_shown = True
         return changes
 
-    def _show_opened(self, reading: Reading) -> None:
-        opening, self._opened = self._opened, None
-        assert opening is not None  # noqa: S101 - its answer has come
+    def _show_opened(self, opening: Opening, reading: Reading) -> None:
         before = opening.before.reading
         told = told_of_format(before, reading)
-        asked, device = self._asked_formats.device, reading.info.held.device
-        if device != asked:
-            told = f"There is no {asked!r} device here; the processor computes."
-            self._asked_formats = replace(self._asked_formats, device=device)
+        formats, device = opening.formats, reading.info.held.device
+        if device != formats.device:
+            told = f"There is no {formats.device!r} device here; the processor computes."
+            formats = replace(formats, device=device)
         heads = reading.conditions.heads_off
         heads_off = replace(self._store.state.heads_off, heads=heads)
         if heads_off != self._store.state.heads_off:
             self._asked_conditions = None  # the model at this path has other heads now
-        self._store.update(formats=self._asked_formats, heads_off=heads_off)
+        self._store.update(formats=formats, heads_off=heads_off)
         self._show(reading, **self._first_seen(opening, reading))
+        newer = self._opened
+        if newer is opening:
+            self._opened, self._asked_formats = None, formats
+        elif newer is not None:
+            newer.before = self._store.state  # what stays if that one does not come
         if opening.is_first and self._awaits_kind("look"):
             self._point_at(self._store.state.selection)  # they know nothing of the chosen head
         if told:
@@ -576,7 +581,7 @@ class Controller(QObject):
             self.settled.emit()
 
     def _on_answer(self, number: int, answer: object) -> None:
-        if number in self._tickets:  # else it is what is being measured
+        if number in self._tickets and not self._is_closed:  # else it is what is being measured
             _kind, show = self._tickets.pop(number)
             show(answer)
 

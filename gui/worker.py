@@ -19,13 +19,15 @@ class Job:
     `work` gets a function that says whether the job was replaced meanwhile, and may give up by
     raising CancelledError. `replaces` names the kinds of earlier jobs that this one makes void;
     but a job that goes on from where those before it lead (`is_relative`) keeps them alive as
-    long as it is itself to be done.
+    long as it is itself to be done. Of what cannot be taken back (`is_final`) the answer is heard
+    once it is done, even if it was made void since.
     """
 
     kind: str
     work: Callable[[Cancelled], Any]
     replaces: frozenset[str] = frozenset()
     is_relative: bool = False
+    is_final: bool = False
 
 
 @dataclass(eq=False)
@@ -43,16 +45,22 @@ class _End:
     error: Exception | None = None
 
     @property
+    def is_done(self) -> bool:
+        """Whether there is an answer."""
+        return self.error is None
+
+    @property
     def is_expected(self) -> bool:
         """Whether this is no bug."""
-        return self.error is None or isinstance(self.error, EngineError)
+        return self.is_done or isinstance(self.error, EngineError)
 
 
 class EngineThread(QThread):
     """Owns the queue. Each job ends in one signal with the number that `submit` gave.
 
     Signals are sent on the thread that made this object, where `submit` and `close` belong as
-    well; so a job can be replaced until the very moment in which its answer is heard.
+    well; so a job that is not final can be replaced until the very moment in which its answer is
+    heard.
     """
 
     answered = Signal(int, object)
@@ -129,7 +137,7 @@ class EngineThread(QThread):
         del self._unheard[ticket.number]
         if end is not None and not end.is_expected:
             self.crashed.emit(ticket.number, end.error)
-        elif end is None or ticket.void.is_set():
+        elif end is None or (ticket.void.is_set() and not (ticket.job.is_final and end.is_done)):
             self.dropped.emit(ticket.number)
         elif end.error is not None:
             self.failed.emit(ticket.number, end.error)

@@ -234,6 +234,58 @@ def test_another_model_that_is_asked_for_meanwhile_comes_instead(
     assert status(whole).startswith("other: ")
 
 
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+    """Set by the engine when another model has taken the place of the old one."""
+    done, pack = threading.Event(), Scope.pack_meanwhile
+
+    def note(scope: Scope) -> None:
+        pack(scope)
+        done.set()
+
+    monkeypatch.setattr(Scope, "pack_meanwhile", note)
+    return done
+
+
+def open_unheard(whole: WholeWindow, path: Path, opened: threading.Event) -> None:
+    """A model that the engine has opened, while the window has not heard of it yet."""
+    whole.window.wished.emit(OpenModel(path))
+    assert opened.wait(PATIENCE)
+    assert whole.reading.info.name == "small"
+
+
+def test_escape_that_comes_too_late_stops_nothing(
+    whole: WholeWindow, tall: Path, opened: threading.Event
+) -> None:
+    """What is shown is the engine's model, and what is typed goes to that one."""
+    open_unheard(whole, tall, opened)
+    whole.press("Esc", whole.window)
+    whole.idle()
+    assert whole.reading.info.name == "tall"
+    assert n_heads(whole) == 3 * 4
+    assert status(whole).startswith("tall: 3 layers × 4 heads")
+    whole.press("PgDown", whole.editor)
+    whole.idle()
+    assert (whole.reading.info.name, whole.reading.n_tokens) == ("tall", len(PROMPT) + 1)
+
+
+def test_a_model_that_was_replaced_too_late_stays_if_the_other_does_not_come(
+    whole: WholeWindow, tall: Path, opened: threading.Event, tmp_path: Path
+) -> None:
+    """Not the one before it, which the engine no longer has; nor the other's format."""
+    open_unheard(whole, tall, opened)
+    missing = tmp_path / "nothing"
+    whole.window.wished.emit(OpenModel(missing))
+    whole.idle()
+    assert str(missing) in whole.window.message_bar.sentence
+    assert whole.reading.info.name == "tall"
+    assert n_heads(whole) == 3 * 4
+    assert whole.state.phase == "ready"
+    whole.press("PgDown", whole.editor)
+    whole.idle()
+    assert (whole.reading.info.name, whole.reading.n_tokens) == ("tall", len(PROMPT) + 1)
+
+
 def test_a_format_whose_opening_was_stopped_can_be_asked_for_again(
     whole: WholeWindow, monkeypatch: pytest.MonkeyPatch
 ) -> None:

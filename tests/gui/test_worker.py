@@ -177,6 +177,22 @@ def test_an_answer_that_is_on_its_way_can_still_be_replaced(
     assert heard.ends == [("dropped", 1), ("answered", 2), ("answered", 3)]
 
 
+def test_what_cannot_be_taken_back_is_heard_once_it_is_done(
+    qtbot: QtBot, engine: EngineThread, heard: Heard
+) -> None:
+    """Given up or replaced too late, its answer comes; in time, it is dropped like any other."""
+    gate, done = Gate(), threading.Event()
+    engine.submit(Job("open", quick("first"), is_final=True))
+    engine.submit(Job("open", quick("second"), is_final=True))
+    engine.submit(Job("look", lambda _void: done.set()))
+    assert done.wait(PATIENCE)  # without the event loop: nothing can be heard meanwhile
+    engine.submit(Job("open", gate.work, frozenset({"open"}), is_final=True))
+    assert gate.begun.wait(PATIENCE)
+    engine.give_up("open")
+    qtbot.waitUntil(lambda: len(heard.told) == 4)
+    assert heard.ends == [("answered", 1), ("answered", 2), ("answered", 3), ("dropped", 4)]
+
+
 def test_a_replaced_job_that_does_not_look_is_dropped_when_it_ends(
     qtbot: QtBot, engine: EngineThread, heard: Heard
 ) -> None:
