@@ -34,6 +34,16 @@ def read_whole(path: Path, most: int) -> bytes:
     """
     if size_of(path) > most:
         raise CheckpointError(f"{path.name} has {size_of(path)} bytes; {most} are the most it may.")
+    return read_beginning(path, most)
+
+
+def read_beginning(path: Path, most: int) -> bytes:
+    """The first bytes of a file, no more than `most`.
+
+    Raises:
+        CheckpointError: it cannot be read.
+    """
+    size_of(path)
     try:
         with path.open("rb") as file:
             return file.read(most)

@@ -11,8 +11,10 @@ from engine.library import families
 from engine.library.files import read_json, size_of
 from engine.library.found import Description
 from engine.library.safetensors_header import read_contents
+from engine.library.tokenizer_kind import check_tokenizer
 
 CONFIG_FILE = "config.json"
+_TOKENIZER_FILE = "tokenizer.json"
 _INDEX_FILE = "model.safetensors.index.json"
 _WEIGHTS_FILE = "model.safetensors"
 _WEIGHTS = ".safetensors"
@@ -46,6 +48,8 @@ def describe_folder(folder: Path, names: tuple[str, ...]) -> Description | None:
     try:
         families.check_family(settings)
         check_foreign(settings, names)
+        if _TOKENIZER_FILE in names:
+            check_tokenizer(folder / _TOKENIZER_FILE)
     except CheckpointError as error:
         return _described(folder, names, shape, str(error))
     return _described(folder, names, shape, "")
@@ -98,7 +102,7 @@ def check_foreign(settings: Mapping[str, Any], names: tuple[str, ...]) -> None:
             f"Its weights are quantised by {families.called(method)!r}; only float32, float16 and "
             "bfloat16 are read from such folders."
         )
-    if "tokenizer.json" in names or {"vocab.json", "merges.txt"} <= set(names):
+    if _TOKENIZER_FILE in names or {"vocab.json", "merges.txt"} <= set(names):
         return
     if "tokenizer.model" in names:
         raise CheckpointError(

@@ -101,13 +101,8 @@ def vocabulary_from(data: Json) -> HuggingFaceVocabulary:
     Raises:
         TokenizerError: it is damaged, of a kind that is not read, or cannot spell every text.
     """
-    model = data.get("model")
-    if not isinstance(model, dict) or model.get("type", "BPE") != "BPE":
-        kind = model.get("type") if isinstance(model, dict) else None
-        raise TokenizerError(f"its vocabulary is of the kind {kind!r}; only BPE is read.")
-    if model.get("continuing_subword_prefix") or model.get("end_of_word_suffix"):
-        raise TokenizerError("its vocabulary marks parts of words; only BPE over bytes is read.")
-    pre_tokenizer = _splitting(data.get("pre_tokenizer"))
+    check_kind(data)
+    model, pre_tokenizer = data["model"], _splitting(data.get("pre_tokenizer"))
     cleaned = {
         "version": "1.0",
         "truncation": None,
@@ -126,9 +121,25 @@ def vocabulary_from(data: Json) -> HuggingFaceVocabulary:
     beginning = _beginning(data, library)
     if "ByteLevel" in _kinds(pre_tokenizer):
         return _byte_level(library, beginning)
-    if model.get("byte_fallback") is True:
-        return _sentence_piece(library, beginning)
-    raise TokenizerError("its vocabulary is not spelled in bytes and has no tokens for them.")
+    return _sentence_piece(library, beginning)
+
+
+def check_kind(data: Json) -> None:
+    """See that what a tokenizer.json holds is of a kind that is read; its tokens are not asked.
+
+    Raises:
+        TokenizerError: it is not.
+    """
+    model = data.get("model")
+    if not isinstance(model, dict) or model.get("type", "BPE") != "BPE":
+        kind = model.get("type") if isinstance(model, dict) else None
+        raise TokenizerError(f"its vocabulary is of the kind {kind!r}; only BPE is read.")
+    if model.get("continuing_subword_prefix") or model.get("end_of_word_suffix"):
+        raise TokenizerError("its vocabulary marks parts of words; only BPE over bytes is read.")
+    _normalisation(data.get("normalizer"))
+    in_bytes = "ByteLevel" in _kinds(_splitting(data.get("pre_tokenizer")))
+    if not in_bytes and model.get("byte_fallback") is not True:
+        raise TokenizerError("its vocabulary is not spelled in bytes and has no tokens for them.")
 
 
 @dataclass(frozen=True)

@@ -283,9 +283,42 @@ def _index_leads_out(folder: Path) -> None:
     (folder / f"{WEIGHTS}.index.json").write_text(json.dumps(index))
 
 
+def _write_tokenizer(folder: Path, text: str) -> None:
+    (folder / "tokenizer.json").write_text(text)
+
+
+def _change_tokenizer(folder: Path, **changes: Any) -> None:
+    data = json.loads((folder / "tokenizer.json").read_text())
+    _write_tokenizer(folder, json.dumps({**data, **changes}))
+
+
+def _change_tokenizer_model(folder: Path, **changes: Any) -> None:
+    model = json.loads((folder / "tokenizer.json").read_text())["model"]
+    _change_tokenizer(folder, model={**model, **changes})
+
+
 @pytest.mark.parametrize(
     ("damage", "reason"),
     [
+        (lambda folder: _change_tokenizer_model(folder, type="Unigram"), "kind 'Unigram'"),
+        (
+            lambda folder: _change_tokenizer_model(folder, end_of_word_suffix="</w>"),
+            "marks parts of words",
+        ),
+        (
+            lambda folder: _change_tokenizer(folder, normalizer={"type": "Lowercase"}),
+            "rewrites text first (Lowercase)",
+        ),
+        (
+            lambda folder: _change_tokenizer(folder, pre_tokenizer={"type": "Whitespace"}),
+            "not known to keep all of it (Whitespace)",
+        ),
+        (
+            lambda folder: _change_tokenizer(folder, pre_tokenizer=None),
+            "not spelled in bytes",
+        ),
+        (lambda folder: _write_tokenizer(folder, ""), "tokenizer.json is not JSON"),
+        (lambda folder: _write_tokenizer(folder, '{"model": {}}'), "no tokens for them"),
         (_only_pickle, "pytorch_model.bin only, a pickle"),
         (_cut, "model.safetensors is cut off"),
         (_quantise, "quantised by 'gptq'"),
@@ -310,6 +343,22 @@ def test_a_folder_that_cannot_be_opened_is_listed_with_one_sentence(
     assert found.reason.endswith(".")
     assert "\n" not in found.reason
     with pytest.raises(EngineError):
+        load(llama)
+
+
+def test_a_vocabulary_is_not_read_for_the_list(llama: Path) -> None:
+    """However large or damaged it is; what only the whole file tells is left to the opening."""
+    text = (llama / "tokenizer.json").read_text()
+    before, after = text.split('"vocab"', 1)
+    _write_tokenizer(llama, before + '"vocab"' + after[: len(after) // 2])
+    assert only(llama).is_readable
+    with pytest.raises(EngineError, match="is not JSON"):
+        load(llama)
+    data = json.loads(text)
+    model = {"vocab": data["model"].pop("vocab"), **data["model"], "type": "Unigram"}
+    _write_tokenizer(llama, json.dumps({"pre_tokenizer": data["pre_tokenizer"], "model": model}))
+    assert only(llama).is_readable
+    with pytest.raises(EngineError, match="kind 'Unigram'"):
         load(llama)
 
 
@@ -724,7 +773,7 @@ def test_a_header_that_promises_billions_costs_neither_time_nor_memory(tmp_path:
         file.write((90 * 10**9).to_bytes(8, "little"))
         file.truncate(100 * 10**9)
     (tmp_path / CONFIG).write_text('{"model_type": "gpt2"}')
-    (tmp_path / "tokenizer.json").touch()
+    _write_tokenizer(tmp_path, '{"pre_tokenizer": {"type": "ByteLevel"}, "model": {"vocab": {}}}')
     began = time.perf_counter()
     gguf, folder = sorted(found_in(added_place(tmp_path)), key=lambda each: each.name)
     assert time.perf_counter() - began < 5
