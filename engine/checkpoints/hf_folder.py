@@ -109,7 +109,7 @@ def _indexed_files(folder: Path, index: Json) -> list[Path]:
     if not isinstance(weight_map, dict) or not weight_map:
         raise CheckpointError(f"{folder / INDEX_FILE} has no section named 'weight_map'.")
     for name in weight_map.values():
-        if not isinstance(name, str) or Path(name).name != name:
+        if not isinstance(name, str) or Path(name).name != name or not name.isprintable():
             raise CheckpointError(
                 f"{folder / INDEX_FILE} names {name!r}, which is no file of this folder."
             )

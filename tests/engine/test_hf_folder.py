@@ -191,6 +191,11 @@ def _index_that_leads_away(folder: Path) -> None:
     (folder / f"{WEIGHTS}.index.json").write_text(json.dumps(index))
 
 
+def _index_of_half_a_character(folder: Path) -> None:
+    index = {"weight_map": {"x": "\ud800.safetensors"}}
+    (folder / f"{WEIGHTS}.index.json").write_text(json.dumps(index))
+
+
 def _empty_index(folder: Path) -> None:
     (folder / f"{WEIGHTS}.index.json").write_text("{}")
 
@@ -213,6 +218,7 @@ FILE_DAMAGE: list[tuple[Callable[[Path], None], str]] = [
     (_only_a_pickle, r"weights in pytorch_model\.bin only, a pickle, .* save the model again"),
     (_index_without_files, r"gone\.safetensors does not exist"),
     (_index_that_leads_away, r"names '\.\./llama/model\.safetensors', which is no file of this"),
+    (_index_of_half_a_character, r"names '\\ud800\.safetensors', which is no file of this"),
     (_empty_index, r"index\.json has no section named 'weight_map'"),
     (_no_tokenizer, r"tokenizer\.json does not exist; it should hold the vocabulary"),
     (_only_a_sentence_piece, r"has its vocabulary in tokenizer\.model only, which is not read"),
