@@ -191,20 +191,32 @@ class SlidingCache(KVCache):
         return super().allocated_bytes + last + sum(rows.n_bytes for rows in self._first.values())
 
 
-class _LastRows:
-    """One layer's keys and values at the latest positions: those from `first` on, side by side."""
+class _Rows:
+    """Owns some of one layer's keys and values."""
+
+    k: Tensor  # [G, room, D]
+    v: Tensor
+
+    def copy(self) -> Self:
+        """The same rows in tensors of their own."""
+        other = copy(self)
+        other.k, other.v = self.k.clone(), self.v.clone()
+        return other
+
+    @property
+    def n_bytes(self) -> int:
+        """Of both tensors, used or not."""
+        return self.k.nbytes + self.v.nbytes
+
+
+class _LastRows(_Rows):
+    """Those of the latest positions: from `first` on, side by side."""
 
     def __init__(self, window: int, most_room: int, empty: Tensor, n_rows: int) -> None:
         self.window, self.most_room = window, most_room
         self.first = 0  # the position of row 0
         self.k, self.v = (self._room(empty, n_rows) for _ in range(2))  # [G, room, D]
         self._moved: tuple[int, Tensor, Tensor] | None = None  # first, k, v: by a pass under way
-
-    def copy(self) -> "_LastRows":
-        """The same rows in tensors of their own."""
-        other = copy(self)
-        other.k, other.v = self.k.clone(), self.v.clone()
-        return other
 
     def _room(self, like: Tensor, n_rows: int) -> Tensor:
         """A tensor [G, room, D] with room for so many rows, as far as they have to be kept."""
@@ -267,11 +279,6 @@ class _LastRows:
         at = slice(max(0, length - self.window - self.first), length - self.first)
         return self.k[:, at], self.v[:, at]
 
-    @property
-    def n_bytes(self) -> int:
-        """Of both tensors, used or not."""
-        return self.k.nbytes + self.v.nbytes
-
 
 @dataclass(frozen=True)
 class _FirstSight:
@@ -293,19 +300,13 @@ class _FirstSight:
         return slice(min(start, stop), stop)
 
 
-class _FirstRows:
-    """One layer's keys and values at the first positions, which its last rows leave behind."""
+class _FirstRows(_Rows):
+    """Those of the first positions, which the last rows leave behind."""
 
     def __init__(self, sight: "_FirstSight", empty: Tensor, n_rows: int) -> None:
         self.sight = sight
         room = empty.shape[0], min(sight.most, n_rows), empty.shape[2]
         self.k, self.v = (empty.new_empty(room) for _ in range(2))  # [G, room, D]
-
-    def copy(self) -> "_FirstRows":
-        """The same rows in tensors of their own."""
-        other = copy(self)
-        other.k, other.v = self.k.clone(), self.v.clone()
-        return other
 
     def write(self, start: int, k: Tensor, v: Tensor) -> None:
         """Store those of the new rows [G, T, D], from position `start` on, that are first ones."""
@@ -327,11 +328,6 @@ class _FirstRows:
         if at.start == at.stop:
             return k, v
         return torch.cat((self.k[:, at], k), dim=1), torch.cat((self.v[:, at], v), dim=1)
-
-    @property
-    def n_bytes(self) -> int:
-        """Of both tensors, used or not."""
-        return self.k.nbytes + self.v.nbytes
 
 
 def _longer(rows: Tensor, n_rows: int) -> Tensor:
