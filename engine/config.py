@@ -1,7 +1,8 @@
 """The sizes and choices that make one decoder-only transformer, as a frozen value."""
 
-import math
+import sys
 from dataclasses import asdict, dataclass, fields
+from reprlib import repr as _shown  # a damaged file may hold long values
 from typing import Any, Literal, Self, get_args
 
 from engine.errors import ConfigError
@@ -25,6 +26,7 @@ _CHOICES = {
 
 # No model comes near; a damaged file may, and must not make anyone allocate it.
 LARGEST = 2**24
+_LARGEST_NUMBER = sys.float_info.max  # whole numbers in JSON may be longer
 # How many queries attention takes at a time, each block against the keys up to its own end.
 # Measured on two cores: smaller blocks save more of the square but cost more calls.
 QUERY_BLOCK = 128
@@ -67,16 +69,16 @@ class RopeScaling:
                 f"{', '.join(get_args(RopeStretch))}."
             )
         for name in ("factor", "low_turns", "high_turns", "first_context", "attention_factor"):
-            if not 0 < getattr(self, name) < math.inf:
+            if not 0 < getattr(self, name) <= _LARGEST_NUMBER:
                 raise ConfigError(
-                    f"{name} = {getattr(self, name)} is not possible in a rope scaling; "
+                    f"{name} = {_shown(getattr(self, name))} is not possible in a rope scaling; "
                     "make it positive and finite."
                 )
         if self.low_turns >= self.high_turns:
             raise ConfigError(
                 f"low_turns = {self.low_turns} is not below high_turns = {self.high_turns}."
             )
-        if not all(0 < divisor < math.inf for divisor in self.divisors):
+        if not all(0 < divisor <= _LARGEST_NUMBER for divisor in self.divisors):
             raise ConfigError("the divisors of a rope scaling must be positive and finite.")
 
 
@@ -125,44 +127,49 @@ class ModelConfig:
                 f"d_model = {self.d_model} is not divisible by n_head = {self.n_head}; "
                 "choose a multiple, or give head_dim."
             )
-        completed: dict[str, float] = {
+        completed = {
             "n_kv_head": self.n_kv_head or self.n_head,
             "head_dim": self.head_dim or self.d_model // max(self.n_head, 1),
             "d_ff": self.d_ff or 4 * self.d_model,
         }
         completed["rotary_dim"] = self.rotary_dim or completed["head_dim"]
-        completed["score_scale"] = self.score_scale or max(completed["head_dim"], 1) ** -0.5
         for name, value in completed.items():
             object.__setattr__(self, name, value)
+        self._check_sizes()  # before a root is taken of one
+        object.__setattr__(self, "score_scale", self.score_scale or self.head_dim**-0.5)
         self._check()
 
     def window(self, layer: int) -> int:
         """How many positions a query of the layer sees at most, its own included; 0: all."""
         return self.windows[layer] if self.windows else 0
 
-    def _check(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if field.type is int and value < 1:
-                raise ConfigError(f"{field.name} = {value} is not possible; it must be 1 or more.")
-            if field.type is int and value > LARGEST:
+    def _check_sizes(self) -> None:
+        for name in (field.name for field in fields(self) if field.type is int):
+            value = getattr(self, name)
+            if value < 1:
                 raise ConfigError(
-                    f"{field.name} = {value} is not possible; {LARGEST} is the most there can be."
+                    f"{name} = {_shown(value)} is not possible; it must be 1 or more."
                 )
+            if value > LARGEST:
+                raise ConfigError(
+                    f"{name} = {_shown(value)} is not possible; {LARGEST} is the most there can be."
+                )
+
+    def _check(self) -> None:
         for name, allowed in _CHOICES.items():
             value = getattr(self, name)
             if value not in allowed:
                 raise ConfigError(
-                    f"{name} = {value!r} is unknown; use one of {', '.join(allowed)}."
+                    f"{name} = {_shown(value)} is unknown; use one of {', '.join(allowed)}."
                 )
         self._check_heads()
         self._check_numbers()
         self._check_rope_scaling()
-        is_possible = all(type(window) is int and window >= 0 for window in self.windows)
+        is_possible = all(type(each) is int and 0 <= each <= LARGEST for each in self.windows)
         if self.windows and not (is_possible and len(self.windows) == self.n_layer):
             raise ConfigError(
-                f"windows = {self.windows} is not possible; give one number, 0 or more, for each "
-                f"of the {self.n_layer} layers."
+                f"windows = {_shown(self.windows)} is not possible; give one number, 0 to "
+                f"{LARGEST}, for each of the {self.n_layer} layers."
             )
         if self.parallel_residual and self.norm_placement == "post":
             raise ConfigError(
@@ -172,14 +179,15 @@ class ModelConfig:
 
     def _check_numbers(self) -> None:
         for name in ("rope_theta", "norm_eps", "embedding_scale", "score_scale"):
-            if not 0 < getattr(self, name) < math.inf:
+            if not 0 < getattr(self, name) <= _LARGEST_NUMBER:
                 raise ConfigError(
-                    f"{name} = {getattr(self, name)} is not possible; make it positive and finite."
+                    f"{name} = {_shown(getattr(self, name))} is not possible; "
+                    "make it positive and finite."
                 )
         for name in ("local_rope_theta", "score_cap", "logit_cap"):
-            if not 0 <= getattr(self, name) < math.inf:
+            if not 0 <= getattr(self, name) <= _LARGEST_NUMBER:
                 raise ConfigError(
-                    f"{name} = {getattr(self, name)} is not possible; "
+                    f"{name} = {_shown(getattr(self, name))} is not possible; "
                     "make it positive and finite, or 0."
                 )
 
@@ -248,7 +256,7 @@ class ModelConfig:
             if wanted is float and type(value) is int:
                 continue
             if type(value) is not wanted:
-                raise ConfigError(f"{name} = {value!r} should be of type {wanted.__name__}.")
+                raise ConfigError(f"{name} = {_shown(value)} should be of type {wanted.__name__}.")
         missing = [name for name in known if not hasattr(cls, name) and name not in values]
         if missing:
             raise ConfigError(f"the model's configuration lacks {', '.join(missing)}.")
@@ -270,15 +278,15 @@ def _rope_scaling_from(values: Any) -> RopeScaling:  # noqa: ANN401 - JSON
     names = [field.name for field in fields(RopeScaling)]
     if not isinstance(values, dict) or set(values) - set(names) or not {*names[:2]} <= set(values):
         raise ConfigError(
-            f"rope_scaling = {values!r} is not possible; it needs kind and factor, and may hold "
-            f"{', '.join(names[2:])}."
+            f"rope_scaling = {_shown(values)} is not possible; it needs kind and factor, "
+            f"and may hold {', '.join(names[2:])}."
         )
     values = dict(values)
     if isinstance(values.get("divisors"), list):  # what JSON makes of a tuple
         values["divisors"] = tuple(values["divisors"])
     for name, value in values.items():
         if type(value) not in _KINDS_OF_ROPE.get(name, (int, float)):
-            raise ConfigError(f"{name} = {value!r} in rope_scaling is of the wrong type.")
+            raise ConfigError(f"{name} = {_shown(value)} in rope_scaling is of the wrong type.")
     if not all(type(divisor) in (int, float) for divisor in values.get("divisors", ())):
         raise ConfigError("divisors in rope_scaling should be numbers.")
     return RopeScaling(**values)

@@ -3,10 +3,11 @@
 Names of settings and weights are Hugging Face's; a name of ours is that of `engine.model`.
 """
 
-import math
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from reprlib import repr as _shown  # a setting may be long
+from typing import Any, cast
 
 from torch import Tensor
 
@@ -46,7 +47,7 @@ class Settings:
         """A whole number."""
         value = self._get(name, default)
         if type(value) is not int:
-            raise ConfigError(f"{name} = {value!r} should be a whole number.")
+            raise ConfigError(f"{name} = {_shown(value)} should be a whole number.")
         return value
 
     def whole_or_none(self, name: str, default: int) -> int:
@@ -65,8 +66,8 @@ class Settings:
     def number(self, name: str, default: float | None = None) -> float:
         """A finite number."""
         value = self._get(name, default)
-        if type(value) not in (int, float) or not abs(value) < math.inf:
-            raise ConfigError(f"{name} = {value!r} should be a number.")
+        if not _is_finite(value):
+            raise ConfigError(f"{name} = {_shown(value)} should be a number.")
         return float(value)
 
     def number_or_none(self, name: str, default: float) -> float:
@@ -78,27 +79,27 @@ class Settings:
         """True or false."""
         value = self._get(name, default)
         if type(value) is not bool:
-            raise ConfigError(f"{name} = {value!r} should be true or false.")
+            raise ConfigError(f"{name} = {_shown(value)} should be true or false.")
         return value
 
     def word(self, name: str, default: str | None = None) -> str:
         """A string."""
         value = self._get(name, default)
         if type(value) is not str:
-            raise ConfigError(f"{name} = {value!r} should be a word.")
+            raise ConfigError(f"{name} = {_shown(value)} should be a word.")
         return value
 
     def words(self, name: str) -> list[str]:
         """A list of strings; an empty one where it is left out."""
         values = self.rows(name)
         if not all(type(value) is str for value in values):
-            raise ConfigError(f"{name} = {values!r} should be a list of words.")
+            raise ConfigError(f"{name} = {_shown(values)} should be a list of words.")
         return values
 
     def numbers(self, name: str) -> list[float]:
         """A list of finite numbers."""
         values = self._get(name, None)
-        if type(values) is not list or not all(type(value) in (int, float) for value in values):
+        if type(values) is not list or not all(map(_is_finite, values)):
             raise ConfigError(f"{name} should be a list of numbers.")
         return [float(value) for value in values]
 
@@ -106,14 +107,14 @@ class Settings:
         """A list; an empty one where it is left out."""
         values = self._get(name, [])
         if type(values) is not list:
-            raise ConfigError(f"{name} = {values!r} should be a list.")
+            raise ConfigError(f"{name} = {_shown(values)} should be a list.")
         return values
 
     def table(self, name: str) -> "Settings":
         """Settings inside of a setting; empty where it is left out."""
         values = self._get(name, {})
         if type(values) is not dict:
-            raise ConfigError(f"{name} = {values!r} should hold settings by name.")
+            raise ConfigError(f"{name} = {_shown(values)} should hold settings by name.")
         return Settings(values)
 
     def __bool__(self) -> bool:
@@ -125,7 +126,7 @@ class Settings:
         theirs = self.word(name, default)
         if theirs not in _ACTIVATIONS:
             raise ConfigError(
-                f"{name} = {theirs!r} is not known here; known: {', '.join(_ACTIVATIONS)}."
+                f"{name} = {_shown(theirs)} is not known here; known: {', '.join(_ACTIVATIONS)}."
             )
         return _ACTIVATIONS[theirs]
 
@@ -141,6 +142,11 @@ class Settings:
         if default is None:
             raise ConfigError(f"config.json lacks {name!r}.")
         return default
+
+
+def _is_finite(value: object) -> bool:
+    """Whether it is a number that float can hold; whole ones in JSON may be longer."""
+    return type(value) in (int, float) and abs(cast("float", value)) <= sys.float_info.max
 
 
 @dataclass(frozen=True)

@@ -96,15 +96,22 @@ def test_a_head_dim_of_its_own_needs_no_divisible_width() -> None:
         (
             {"windows": (1, 2)},
             (
-                "windows = (1, 2) is not possible; give one number, 0 or more, for each of the "
-                "1 layers."
+                "windows = (1, 2) is not possible; give one number, 0 to 16777216, for each of "
+                "the 1 layers."
             ),
         ),
         (
             {"windows": (-1,)},
             (
-                "windows = (-1,) is not possible; give one number, 0 or more, for each of the "
-                "1 layers."
+                "windows = (-1,) is not possible; give one number, 0 to 16777216, for each of "
+                "the 1 layers."
+            ),
+        ),
+        (
+            {"windows": (10**9,)},
+            (
+                "windows = (1000000000,) is not possible; give one number, 0 to 16777216, for "
+                "each of the 1 layers."
             ),
         ),
         (
@@ -120,6 +127,13 @@ def test_a_head_dim_of_its_own_needs_no_divisible_width() -> None:
         ),
         ({"qk_norm": "some"}, "qk_norm = 'some' is unknown; use one of none, head, all."),
         ({"norm_eps": 0.0}, "norm_eps = 0.0 is not possible; make it positive and finite."),
+        (
+            {"rope_theta": 10**400},
+            (
+                "rope_theta = 100000000000000000...0000000000000000000 is not possible; "
+                "make it positive and finite."
+            ),
+        ),
         (
             {"rope_theta": float("inf")},
             "rope_theta = inf is not possible; make it positive and finite.",

@@ -36,7 +36,19 @@ HOSTILE = [
 
 def _byte_level() -> dict[str, Any]:
     """A small one with everything that such a file may do to a text."""
-    library = tokenizers.Tokenizer(models.BPE())
+    merges = [
+        ("b", "e"),
+        ("t", "o"),
+        ("Ġ", "to"),
+        ("Ġ", "be"),
+        ("t", "h"),
+        ("th", "e"),
+        ("Ġ", "the"),
+    ]
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    tokens = [*alphabet, *("".join(merge) for merge in merges)]
+    vocabulary = {token: token_id for token_id, token in enumerate(tokens)}
+    library = tokenizers.Tokenizer(models.BPE(vocab=vocabulary, merges=merges))
     library.normalizer = normalizers.NFC()
     library.pre_tokenizer = pre_tokenizers.Sequence(
         [
@@ -46,12 +58,6 @@ def _byte_level() -> dict[str, Any]:
         ]
     )
     library.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=300,
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        show_progress=False,
-    )
-    library.train_from_iterator(SAMPLE, trainer)
     special = tokenizers.AddedToken("<|end|>", lstrip=True, rstrip=True, special=True)
     library.add_special_tokens([special])
     library.enable_truncation(4)
