@@ -23,7 +23,7 @@ from engine.scope import Scope
 from engine.tokenizers import GgufVocabulary
 from tests.engine.gguf_files import real_file
 
-GOLDENS = Path(__file__).parents[1] / "goldens"
+GOLDENS = Path(__file__).parents[2] / "goldens"
 HOSTILE = [
     "The capital of France is",
     "Café déjà vu. 123  multiple   spaces",

@@ -18,7 +18,7 @@ from engine.training.record import RECORD_FILE, load_record
 from engine.training.settings import TrainingSettings
 from engine.training.trainer import read_facts
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 # Has Ctrl-C come in the moment in which torch begins to be imported.
 _SIGNALLED = """
 import signal, sys, engine.training.command

@@ -24,7 +24,7 @@ from tests.engine.gguf_files import KINDS, write_llama
 from tests.engine.hub_server import COMMIT, PIECE, HubServer, serving
 from tests.gui.whole_window import WholeWindow, wait_until
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 NAME = "owner/toy-GGUF"
 FILE = "toy-Q8_0.gguf"
 

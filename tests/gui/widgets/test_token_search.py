@@ -13,7 +13,7 @@ from engine.sampling import Sampling, stages
 from gui.theme import THEMES
 from gui.widgets.token_matches import TokenMatches
 from gui.widgets.token_search import TokenChoices, TokenSearch
-from tests.gui.test_prompt_edit import HOSTILE
+from tests.gui.widgets.test_prompt_edit import HOSTILE
 
 VOCABULARY = [
     b"the",

@@ -33,7 +33,7 @@ from tests.engine.gguf_files import KINDS, write_llama
 from tests.engine.hf_files import write_golden
 from tests.engine.hub_server import COMMIT, PIECE, HubServer, Remote, digest_of, serving
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 NAME = "owner/toy-llama"
 CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
 

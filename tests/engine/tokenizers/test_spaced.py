@@ -14,7 +14,7 @@ from engine.tokenizers import GgufVocabulary, load_tokenizer
 from engine.tokenizers.padded import Padded
 from engine.tokenizers.spaced import Spaced
 from tests.engine.gguf_files import LLAMA, llama_weights, write_llama
-from tests.engine.test_gguf_vocabulary import sentence_piece
+from tests.engine.tokenizers.test_gguf_vocabulary import sentence_piece
 
 N_TOKENS = len(sentence_piece()["tokenizer.ggml.tokens"])
 BOS = 1

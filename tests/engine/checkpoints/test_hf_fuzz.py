@@ -24,7 +24,7 @@ from engine.errors import EngineError
 from engine.library.folder_model import describe_folder
 from engine.loading import load
 from tests.engine.hf_files import read_golden, write_golden
-from tests.engine.test_hugging_face_tokenizers import KINDS, POST_PROCESSORS
+from tests.engine.tokenizers.test_hugging_face_tokenizers import KINDS, POST_PROCESSORS
 
 CONFIG, WEIGHTS, TOKENIZER = "config.json", "model.safetensors", "tokenizer.json"
 FAMILIES = ("gpt2", "gpt_neo", "gpt_neox", "llama_yarn", "phi3_long", "gemma3")

@@ -15,7 +15,7 @@ from engine.attention import Attention, Scoring, attend, matmul_heads
 from engine.errors import EngineError
 from engine.model import Transformer
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 FUNCTIONS = (attend, matmul_heads, Scoring.masked, Attention.forward, fused_mix)
 
 BEFORE = '''"""Two functions."""

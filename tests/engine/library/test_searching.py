@@ -50,7 +50,7 @@ from tests.engine.gguf_files import (
 from tests.engine.hf_files import NAMES, read_golden, write_golden
 from tests.engine.library_files import MAIN, put_in_hub, put_in_ollama
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 
 

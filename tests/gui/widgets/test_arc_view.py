@@ -13,7 +13,7 @@ from gui.theme import LIGHT, THEMES, Theme, lookup_table
 from gui.widgets.arc_view import ArcView
 from gui.widgets.pixels import packed
 from tests.gui.picture_facts import colours, point_at
-from tests.gui.test_matrix_view import HOSTILE, causal
+from tests.gui.widgets.test_matrix_view import HOSTILE, causal
 
 
 @pytest.fixture
