@@ -24,7 +24,7 @@ from engine.conditions import Conditions, OffBy
 from engine.errors import ContextFullError, EngineError
 from engine.growing import Growing
 from engine.kv_cache import KVCache
-from engine.logit_rows import ranks
+from engine.logit_rows import N_TOGETHER, log_sums, ranks
 from engine.model import CAUSAL, Transformer
 from engine.reading import CacheCheck, PassStats, Reason
 from engine.recorder import PassRecorder, condense, frozen
@@ -61,8 +61,6 @@ WHOLE = Pieces()
 
 # Rows of logits that are remembered: the text's, and what an edit or a step back may leave of it.
 _LOGITS_KEPT = 4
-# Rows of logits worked out together: a whole text's would be T · V numbers.
-_LOGIT_ROWS = 64
 
 
 class Run:
@@ -244,7 +242,7 @@ class Run:
             at += len(logits)
             target = token_ids[rows, None].to(logits.device)
             chosen = logits.gather(-1, target)
-            loss[rows] = (logits.logsumexp(dim=-1, keepdim=True) - chosen)[:, 0]
+            loss[rows] = (log_sums(logits) - chosen)[:, 0]
             rank[rows] = ranks(logits, chosen)
         return loss, rank
 
@@ -252,8 +250,8 @@ class Run:
         """The rows of logits under which the new tokens stand, some [rows, V] after another."""
         if start:  # shown before, as a rule, and known since
             yield torch.tensor(self.logits(self.session, start - 1), device=hidden.device)[None]
-        for first in range(0, len(hidden) - 1, _LOGIT_ROWS):
-            yield self.model.logits(hidden[:-1][first : first + _LOGIT_ROWS])
+        for first in range(0, len(hidden) - 1, N_TOGETHER):
+            yield self.model.logits(hidden[:-1][first : first + N_TOGETHER])
 
     def at(self, n_tokens: int) -> Session:
         """The story as it was when the text had its first `n_tokens` tokens.

@@ -15,14 +15,12 @@ from torch import Tensor
 from engine.answers.ablation import Effects, Head, Intact, Outcome, divergence, log_probabilities
 from engine.cancelling import Cancelled, give_up_if, never
 from engine.conditions import Conditions, OffBy
+from engine.logit_rows import token_losses
 from engine.model import Transformer
 from engine.recorder import frozen
 from engine.session import Session
 
 Floats = NDArray[np.float32]
-
-# Rows of logits worked out together: a whole text's would be T · V numbers.
-_ROWS = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +59,7 @@ def read_intact(
     """
     token_ids = torch.from_numpy(session.token_ids.copy())
     hidden = model.hidden(token_ids, None, conditions, None, cancelled)
-    loss = torch.cat((torch.full((1,), torch.nan), _losses(model, hidden, token_ids)))
+    loss = token_losses(model, hidden, token_ids, cancelled)
     return IntactText(conditions, session.token_ids, frozen(loss), frozen(hidden))
 
 
@@ -143,7 +141,7 @@ class EffectSweep:
         logs = log_probabilities(logits)
         if self._logs is None:
             self._logs = logs
-        losses = frozen(_losses(self._model, hidden, self._token_ids)).astype(np.float64)
+        losses = frozen(token_losses(self._model, hidden, self._token_ids)[1:]).astype(np.float64)
         return Outcome(
             loss=float(losses.mean()) if len(losses) else float("nan"),
             divergence=divergence(self._logs, logs),
@@ -179,14 +177,3 @@ class EffectSweep:
 def _logits_at(model: Transformer, hidden: Tensor, position: int) -> Tensor:
     """The scores of every token for what follows a position [V]."""
     return model.logits(hidden[position : position + 1])[0]
-
-
-def _losses(model: Transformer, hidden: Tensor, token_ids: Tensor) -> Tensor:
-    """Cross-entropy in nats of each token but the first under the row before it [S − 1]."""
-    losses = torch.empty(len(token_ids) - 1)
-    for at in range(0, len(losses), _ROWS):
-        rows = slice(at, min(at + _ROWS, len(losses)))
-        logits = model.logits(hidden[rows])  # [rows, V]
-        target = token_ids[1:][rows, None].to(logits.device)
-        losses[rows] = logits.logsumexp(dim=-1) - logits.gather(-1, target)[:, 0]
-    return losses

@@ -13,15 +13,13 @@ from engine.conditions import Conditions
 from engine.errors import EngineError
 from engine.formats import Consequence
 from engine.loading import load
-from engine.logit_rows import top
+from engine.logit_rows import N_TOGETHER, top
 from engine.memory import available_bytes
 from engine.model import Transformer
 from engine.reading import ModelInfo
 from engine.session import Session
 from engine.sizes import bytes_said
 from engine.weight_room import peak_bytes
-
-_ROWS = 64  # of logits worked out together
 
 
 def float32_model(info: ModelInfo, cancelled: Cancelled) -> Transformer:
@@ -63,14 +61,14 @@ def compare(
     shown = torch.from_numpy(np.stack([session.hidden(at) for at in range(n_tokens)]))
     exact = reference.hidden(token_ids, None, conditions, None, cancelled)
     worst, n_top_changed, losses = (-1.0, 0, 0, 0.0, 0.0), 0, [0.0, 0.0]
-    for at in range(0, n_tokens, _ROWS):
-        rows = slice(at, at + _ROWS)
+    for at in range(0, n_tokens, N_TOGETHER):
+        rows = slice(at, at + N_TOGETHER)
         logs = [
             torch.log_softmax(each.logits(hidden[rows]).cpu(), dim=-1)  # [rows, V]
             for each, hidden in ((model, shown), (reference, exact))
         ]
         n_top_changed += int((top(logs[0]) != top(logs[1])).sum())
-        following = token_ids[at + 1 : at + 1 + _ROWS, None]
+        following = token_ids[at + 1 : at + 1 + N_TOGETHER, None]
         losses = [
             total - float(log[: len(following)].gather(-1, following).sum())
             for total, log in zip(losses, logs, strict=True)

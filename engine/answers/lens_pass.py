@@ -14,7 +14,7 @@ from engine.answers.lens import Lens
 from engine.answers.recorded_rows import RecordedRows
 from engine.cancelling import Cancelled, give_up_if, never
 from engine.conditions import Conditions
-from engine.logit_rows import ranks, top
+from engine.logit_rows import log_sums, ranks, top
 from engine.model import Transformer
 from engine.session import Session
 
@@ -161,7 +161,7 @@ class LensReader:
         logits = self._model.logits(hidden)  # [D, T, V]
         rows, targets = logits.flatten(0, 1), target.repeat(len(hidden))[:, None]
         best, chosen = top(rows)[:, None].to(rows.device), rows.gather(-1, targets)
-        total = rows.logsumexp(dim=-1, keepdim=True)
+        total = log_sums(rows)
         answers = {
             "top": best,
             "top_probability": (rows.gather(-1, best) - total).exp(),

@@ -13,13 +13,13 @@ from engine.conditions import Conditions
 from engine.config import QUERY_BLOCK
 from engine.errors import EngineError
 from engine.kv_cache import KVCache
+from engine.logit_rows import token_losses
 from engine.model import Transformer
 from engine.recorder import frozen
 from engine.sampling import Sampling, draw, stages
 from engine.sliding_cache import new_cache
 from engine.windows.evicting_cache import EvictingCache
 from engine.windows.eviction import Budget, Continuation, Eviction
-from engine.windows.masks_pass import token_losses
 
 Told = Callable[[float], None]  # how much is done, 0 to 1
 

@@ -6,16 +6,15 @@ import torch
 from torch import Tensor
 
 from engine.attention import Recorder
-from engine.cancelling import Cancelled, give_up_if, never
+from engine.cancelling import Cancelled, never
 from engine.conditions import Conditions
-from engine.logit_rows import most_probable
+from engine.logit_rows import most_probable, token_losses
 from engine.model import Transformer
 from engine.recorder import frozen, with_first_keys
 from engine.sliding_cache import new_cache
 from engine.windows.masks import UnderMask, Windows, bytes_per_row
 
 N_TOP = 3
-_ROWS = 64  # of logits worked out together: a whole text's would be T · V numbers
 
 
 class RowRecorder(Recorder):
@@ -69,24 +68,3 @@ def read_windows(
             )
         )
     return Windows(query, tuple(under))
-
-
-def token_losses(
-    model: Transformer, hidden: Tensor, token_ids: Tensor, cancelled: Cancelled = never
-) -> Tensor:
-    """Cross-entropy in nats of each token [S] under the final hidden state before it [S, C].
-
-    The first has none before it: NaN.
-
-    Raises:
-        CancelledError: `cancelled` said so.
-    """
-    loss = torch.full((len(token_ids),), torch.nan)
-    for at in range(0, len(token_ids) - 1, _ROWS):
-        give_up_if(cancelled)
-        logits = model.logits(hidden[at : at + _ROWS])  # [rows, V]
-        target = token_ids[at + 1 : at + 1 + _ROWS].to(logits.device)
-        logits = logits[: len(target)]
-        chosen = logits.gather(-1, target[:, None])[:, 0]
-        loss[at + 1 : at + 1 + len(target)] = logits.logsumexp(dim=-1) - chosen
-    return loss

@@ -401,7 +401,7 @@ def test_loss_and_rank_are_those_of_the_row_before(
     tiny: Tiny, monkeypatch: pytest.MonkeyPatch, rows: int
 ) -> None:
     """Also across passes, behind a cut, and when logits are worked out in several parts."""
-    monkeypatch.setattr("engine.run._LOGIT_ROWS", rows)
+    monkeypatch.setattr("engine.run.N_TOGETHER", rows)
     run = tiny()
     for text in ([*TEXT[:4], 0, 0, 0], TEXT[:5], TEXT):
         session = run.read(text)

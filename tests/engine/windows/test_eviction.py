@@ -12,6 +12,7 @@ from engine.conditions import Conditions
 from engine.config import ModelConfig
 from engine.errors import CancelledError, ConfigError, EngineError
 from engine.loading import Loaded
+from engine.logit_rows import token_losses
 from engine.model import Transformer
 from engine.reading import ModelInfo
 from engine.run import Run
@@ -22,7 +23,6 @@ from engine.windows import eviction_pass
 from engine.windows.evicting_cache import EvictingCache
 from engine.windows.eviction import NEVER, Budget, Eviction
 from engine.windows.eviction_pass import Writing, evict
-from engine.windows.masks_pass import token_losses
 
 TOKENS = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9, 3]
 GREEDY = Sampling(temperature=0)
