@@ -2,10 +2,9 @@
 
 import sys
 from dataclasses import asdict, dataclass, fields
-from reprlib import repr as _shown  # a damaged file may hold long values
 from typing import Any, Literal, Self, get_args
 
-from engine.errors import ConfigError
+from engine.errors import ConfigError, quoted
 
 Positions = Literal["none", "learned", "sinusoidal", "rotary", "alibi"]
 Norm = Literal["layer", "rms"]
@@ -71,7 +70,7 @@ class RopeScaling:
         for name in ("factor", "low_turns", "high_turns", "first_context", "attention_factor"):
             if not 0 < getattr(self, name) <= _LARGEST_NUMBER:
                 raise ConfigError(
-                    f"{name} = {_shown(getattr(self, name))} is not possible in a rope scaling; "
+                    f"{name} = {quoted(getattr(self, name))} is not possible in a rope scaling; "
                     "make it positive and finite."
                 )
         if self.low_turns >= self.high_turns:
@@ -148,11 +147,11 @@ class ModelConfig:
             value = getattr(self, name)
             if value < 1:
                 raise ConfigError(
-                    f"{name} = {_shown(value)} is not possible; it must be 1 or more."
+                    f"{name} = {quoted(value)} is not possible; it must be 1 or more."
                 )
             if value > LARGEST:
                 raise ConfigError(
-                    f"{name} = {_shown(value)} is not possible; {LARGEST} is the most there can be."
+                    f"{name} = {quoted(value)} is not possible; {LARGEST} is the most there can be."
                 )
 
     def _check(self) -> None:
@@ -160,7 +159,7 @@ class ModelConfig:
             value = getattr(self, name)
             if value not in allowed:
                 raise ConfigError(
-                    f"{name} = {_shown(value)} is unknown; use one of {', '.join(allowed)}."
+                    f"{name} = {quoted(value)} is unknown; use one of {', '.join(allowed)}."
                 )
         self._check_heads()
         self._check_numbers()
@@ -168,7 +167,7 @@ class ModelConfig:
         is_possible = all(type(each) is int and 0 <= each <= LARGEST for each in self.windows)
         if self.windows and not (is_possible and len(self.windows) == self.n_layer):
             raise ConfigError(
-                f"windows = {_shown(self.windows)} is not possible; give one number, 0 to "
+                f"windows = {quoted(self.windows)} is not possible; give one number, 0 to "
                 f"{LARGEST}, for each of the {self.n_layer} layers."
             )
         if self.parallel_residual and self.norm_placement == "post":
@@ -181,13 +180,13 @@ class ModelConfig:
         for name in ("rope_theta", "norm_eps", "embedding_scale", "score_scale"):
             if not 0 < getattr(self, name) <= _LARGEST_NUMBER:
                 raise ConfigError(
-                    f"{name} = {_shown(getattr(self, name))} is not possible; "
+                    f"{name} = {quoted(getattr(self, name))} is not possible; "
                     "make it positive and finite."
                 )
         for name in ("local_rope_theta", "score_cap", "logit_cap"):
             if not 0 <= getattr(self, name) <= _LARGEST_NUMBER:
                 raise ConfigError(
-                    f"{name} = {_shown(getattr(self, name))} is not possible; "
+                    f"{name} = {quoted(getattr(self, name))} is not possible; "
                     "make it positive and finite, or 0."
                 )
 
@@ -256,7 +255,7 @@ class ModelConfig:
             if wanted is float and type(value) is int:
                 continue
             if type(value) is not wanted:
-                raise ConfigError(f"{name} = {_shown(value)} should be of type {wanted.__name__}.")
+                raise ConfigError(f"{name} = {quoted(value)} should be of type {wanted.__name__}.")
         missing = [name for name in known if not hasattr(cls, name) and name not in values]
         if missing:
             raise ConfigError(f"the model's configuration lacks {', '.join(missing)}.")
@@ -278,7 +277,7 @@ def _rope_scaling_from(values: Any) -> RopeScaling:  # noqa: ANN401 - JSON
     names = [field.name for field in fields(RopeScaling)]
     if not isinstance(values, dict) or set(values) - set(names) or not {*names[:2]} <= set(values):
         raise ConfigError(
-            f"rope_scaling = {_shown(values)} is not possible; it needs kind and factor, "
+            f"rope_scaling = {quoted(values)} is not possible; it needs kind and factor, "
             f"and may hold {', '.join(names[2:])}."
         )
     values = dict(values)
@@ -286,7 +285,7 @@ def _rope_scaling_from(values: Any) -> RopeScaling:  # noqa: ANN401 - JSON
         values["divisors"] = tuple(values["divisors"])
     for name, value in values.items():
         if type(value) not in _KINDS_OF_ROPE.get(name, (int, float)):
-            raise ConfigError(f"{name} = {_shown(value)} in rope_scaling is of the wrong type.")
+            raise ConfigError(f"{name} = {quoted(value)} in rope_scaling is of the wrong type.")
     if not all(type(divisor) in (int, float) for divisor in values.get("divisors", ())):
         raise ConfigError("divisors in rope_scaling should be numbers.")
     return RopeScaling(**values)

@@ -1,5 +1,15 @@
 """Failures that a user can cause and mend; every message is one sentence for them."""
 
+from reprlib import Repr
+
+_SHORT = Repr()
+_SHORT.maxstring = _SHORT.maxother = 60
+
+
+def quoted(value: object) -> str:
+    """A value as a sentence quotes it, whatever a damaged file holds: on one line, and short."""
+    return _SHORT.repr(value)
+
 
 class EngineError(Exception):
     """An expected failure: its text names the offending value and what would be right."""

@@ -29,7 +29,7 @@ from engine.cancelling import Cancelled, never
 from engine.checkpoints.finite import all_finite
 from engine.checkpoints.raw import RawCheckpoint
 from engine.config import ModelConfig
-from engine.errors import CheckpointError, ConfigError
+from engine.errors import CheckpointError, ConfigError, quoted
 from engine.formats import FLOAT32, FormatChoice
 from engine.matrices import Read, decide, prepare
 from engine.memory import available_bytes
@@ -138,7 +138,7 @@ def _architecture_of(raw: RawCheckpoint) -> Architecture:
             return architecture
     known = [name for architecture in ARCHITECTURES for name in architecture.model_types]
     raise CheckpointError(
-        f"{raw.path} is of the family {model_type!r}, which is not known here; "
+        f"{raw.path} is of the family {quoted(model_type)}, which is not known here; "
         f"known: {', '.join(known)}."
     )
 

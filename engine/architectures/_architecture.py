@@ -6,13 +6,12 @@ Names of settings and weights are Hugging Face's; a name of ours is that of `eng
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from reprlib import repr as _shown  # a setting may be long
 from typing import Any, cast
 
 from torch import Tensor
 
 from engine.config import Activation, ModelConfig
-from engine.errors import ConfigError
+from engine.errors import ConfigError, quoted
 
 _ACTIVATIONS: dict[str, Activation] = {
     "gelu": "gelu",
@@ -47,7 +46,7 @@ class Settings:
         """A whole number."""
         value = self._get(name, default)
         if type(value) is not int:
-            raise ConfigError(f"{name} = {_shown(value)} should be a whole number.")
+            raise ConfigError(f"{name} = {quoted(value)} should be a whole number.")
         return value
 
     def whole_or_none(self, name: str, default: int) -> int:
@@ -67,7 +66,7 @@ class Settings:
         """A finite number."""
         value = self._get(name, default)
         if not _is_finite(value):
-            raise ConfigError(f"{name} = {_shown(value)} should be a number.")
+            raise ConfigError(f"{name} = {quoted(value)} should be a number.")
         return float(value)
 
     def number_or_none(self, name: str, default: float) -> float:
@@ -79,21 +78,21 @@ class Settings:
         """True or false."""
         value = self._get(name, default)
         if type(value) is not bool:
-            raise ConfigError(f"{name} = {_shown(value)} should be true or false.")
+            raise ConfigError(f"{name} = {quoted(value)} should be true or false.")
         return value
 
     def word(self, name: str, default: str | None = None) -> str:
         """A string."""
         value = self._get(name, default)
         if type(value) is not str:
-            raise ConfigError(f"{name} = {_shown(value)} should be a word.")
+            raise ConfigError(f"{name} = {quoted(value)} should be a word.")
         return value
 
     def words(self, name: str) -> list[str]:
         """A list of strings; an empty one where it is left out."""
         values = self.rows(name)
         if not all(type(value) is str for value in values):
-            raise ConfigError(f"{name} = {_shown(values)} should be a list of words.")
+            raise ConfigError(f"{name} = {quoted(values)} should be a list of words.")
         return values
 
     def numbers(self, name: str) -> list[float]:
@@ -107,14 +106,14 @@ class Settings:
         """A list; an empty one where it is left out."""
         values = self._get(name, [])
         if type(values) is not list:
-            raise ConfigError(f"{name} = {_shown(values)} should be a list.")
+            raise ConfigError(f"{name} = {quoted(values)} should be a list.")
         return values
 
     def table(self, name: str) -> "Settings":
         """Settings inside of a setting; empty where it is left out."""
         values = self._get(name, {})
         if type(values) is not dict:
-            raise ConfigError(f"{name} = {_shown(values)} should hold settings by name.")
+            raise ConfigError(f"{name} = {quoted(values)} should hold settings by name.")
         return Settings(values)
 
     def __bool__(self) -> bool:
@@ -126,7 +125,7 @@ class Settings:
         theirs = self.word(name, default)
         if theirs not in _ACTIVATIONS:
             raise ConfigError(
-                f"{name} = {_shown(theirs)} is not known here; known: {', '.join(_ACTIVATIONS)}."
+                f"{name} = {quoted(theirs)} is not known here; known: {', '.join(_ACTIVATIONS)}."
             )
         return _ACTIVATIONS[theirs]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from engine.architectures._architecture import Settings, with_bias
 from engine.config import ModelConfig, RopeScaling
-from engine.errors import ConfigError
+from engine.errors import ConfigError, quoted
 
 Names = Mapping[str, str | tuple[str, ...]]
 
@@ -161,7 +161,7 @@ def windows(settings: Settings, window: int, otherwise: list[bool]) -> tuple[int
     unknown = set(kinds) - {"sliding_attention", "full_attention"}
     if unknown:
         raise ConfigError(
-            f"layer_types names {min(unknown)!r}; known: full_attention, sliding_attention."
+            f"layer_types names {quoted(min(unknown))}; known: full_attention, sliding_attention."
         )
     has_one = [kind == "sliding_attention" for kind in kinds] or otherwise
     return tuple(window if has_it else 0 for has_it in has_one) if window and any(has_one) else ()

@@ -2,7 +2,7 @@
 
 from engine.architectures._architecture import Architecture, Settings, with_bias
 from engine.config import ModelConfig
-from engine.errors import ConfigError
+from engine.errors import ConfigError, quoted
 
 
 def _config_from(settings: Settings) -> ModelConfig:
@@ -35,7 +35,9 @@ def _windows(settings: Settings, n_layer: int) -> tuple[int, ...]:
             case [[*names], int(times)] if 0 < times <= n_layer:
                 kinds = [*kinds, *(names * times)]
             case _:
-                raise ConfigError(f"attention_types holds {group!r}; [[kinds], times] is right.")
+                raise ConfigError(
+                    f"attention_types holds {quoted(group)}; [[kinds], times] is right."
+                )
         if len(kinds) > n_layer:
             break
     if len(kinds) != n_layer:

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from engine.checkpoints.finite import all_finite
 from engine.config import ModelConfig
-from engine.errors import CheckpointError, ConfigError, TokenizerError
+from engine.errors import CheckpointError, ConfigError, TokenizerError, quoted
 from engine.model import Transformer
 from engine.tokenizers import Tokenizer, load_tokenizer
 from engine.whole_file import put_in_place, write_whole
@@ -237,7 +237,7 @@ def _read_config(path: Path) -> dict[str, Any]:
         )
     if stored.get("version") != VERSION:
         raise CheckpointError(
-            f"{path} has version {stored.get('version')!r}; this program reads {VERSION}."
+            f"{path} has version {quoted(stored.get('version'))}; this program reads {VERSION}."
         )
     for name in ("model", "training"):
         if not isinstance(stored.get(name), dict):

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from engine.checkpoints.gguf_families import FAMILIES, REQUIRED, Family
 from engine.checkpoints.gguf_header import Header
-from engine.errors import CheckpointError
+from engine.errors import CheckpointError, quoted
 
 ROPE_FACTORS = ("rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight")
 
@@ -157,7 +157,7 @@ class _Own:
         named = f"{self._architecture}.{name}"
         if value is None:
             return CheckpointError(f"{self.path} lacks {named!r} in its metadata.")
-        return CheckpointError(f"{self.path}: {named} = {value!r} {should}.")
+        return CheckpointError(f"{self.path}: {named} = {quoted(value)} {should}.")
 
 
 def _rope_scaling(

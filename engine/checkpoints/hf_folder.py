@@ -13,7 +13,7 @@ from torch import Tensor
 
 from engine.checkpoints.lfs_pointer import NOT_FETCHED, is_lfs_pointer
 from engine.checkpoints.raw import RawCheckpoint
-from engine.errors import CheckpointError, TokenizerError
+from engine.errors import CheckpointError, TokenizerError, quoted
 from engine.tokenizers.hugging_face import read_vocabulary
 
 CONFIG_FILE = "config.json"
@@ -75,7 +75,7 @@ def read(folder: Path) -> RawCheckpoint:
         method = settings["quantization_config"]
         method = method.get("quant_method") if isinstance(method, dict) else method
         raise CheckpointError(
-            f"{folder} holds weights quantised by {method!r}; "
+            f"{folder} holds weights quantised by {quoted(method)}; "
             "only float32, float16 and bfloat16 are read from such folders."
         )
     tensors = _Shards(_weight_files(folder))
@@ -111,7 +111,7 @@ def _indexed_files(folder: Path, index: Json) -> list[Path]:
     for name in weight_map.values():
         if not isinstance(name, str) or Path(name).name != name or not name.isprintable():
             raise CheckpointError(
-                f"{folder / INDEX_FILE} names {name!r}, which is no file of this folder."
+                f"{folder / INDEX_FILE} names {quoted(name)}, which is no file of this folder."
             )
     return [folder / name for name in sorted(set(weight_map.values()))]
 

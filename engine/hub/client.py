@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
 import engine
-from engine.errors import DownloadError
+from engine.errors import DownloadError, quoted
 from engine.hub.offers import CONFIG_FILE, INDEX_FILE, Offer, RemoteFile, choose, usual_choice
 from engine.hub.repository import Repository
 
@@ -186,8 +186,8 @@ class Client:
         is_safe = not any(_UNSAFE.search(part) or part in {"", ".", ".."} for part in parts)
         if not is_safe or type(size) is not int or size < 0 or not _DIGEST.fullmatch(str(digest)):
             raise DownloadError(
-                f"{self.host} lists a file {name!r} with {size!r} bytes and the checksum "
-                f"{digest!r}, which is not fetched."
+                f"{self.host} lists a file {quoted(name)} with {quoted(size)} bytes and the "
+                f"checksum {quoted(digest)}, which is not fetched."
             )
         return RemoteFile(name, size, str(digest))
 

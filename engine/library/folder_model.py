@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.config import ModelConfig
-from engine.errors import CheckpointError, ConfigError
+from engine.errors import CheckpointError, ConfigError, quoted
 from engine.library import families
 from engine.library.files import read_json, size_of
 from engine.library.found import Description
@@ -59,7 +59,7 @@ def _own_sizes(settings: Json) -> tuple[Description, str]:
     empty = Description(n_bytes=0, architecture=_OWN_FORMAT)
     if settings.get("version") != _OWN_VERSION:
         version = settings.get("version")
-        return empty, f"{CONFIG_FILE} has version {version!r}; {_OWN_VERSION} is read."
+        return empty, f"{CONFIG_FILE} has version {quoted(version)}; {_OWN_VERSION} is read."
     if not isinstance(settings.get("model"), dict):
         return empty, f"{CONFIG_FILE} has no section named 'model'."
     try:

@@ -14,6 +14,7 @@ import tokenizers
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
 from engine.errors import TokenizerError
+from engine.tokenizers.library_failures import damaged, library_failures
 from engine.tokenizers.merged import MergedVocabulary
 from engine.tokenizers.utf8 import to_bytes
 from engine.whole_file import write_whole
@@ -88,12 +89,8 @@ class ByteBpe(MergedVocabulary):
                 f"the vocabulary rewrites text first ({data['normalizer'].get('type')}); "
                 "only byte-level ones that keep every character are read."
             )
-        try:
+        with library_failures(damaged):
             return cls(tokenizers.Tokenizer.from_str(json.dumps(data)))
-        except TokenizerError:
-            raise
-        except Exception as error:  # the library raises nothing narrower
-            raise TokenizerError(f"the vocabulary is damaged: {error}.") from error
 
     def save(self, folder: Path) -> None:
         """Write `tokenizer.json`, in the library's own format, whole or not at all."""

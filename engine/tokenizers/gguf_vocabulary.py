@@ -17,9 +17,10 @@ import numpy as np
 import tokenizers
 from tokenizers import AddedToken, Regex, models, normalizers, pre_tokenizers
 
-from engine.errors import TokenizerError
+from engine.errors import TokenizerError, quoted
 from engine.tokenizers.byte_bpe import _BYTE_OF_SYMBOL
 from engine.tokenizers.gguf_splitting import splitting_of
+from engine.tokenizers.library_failures import damaged, library_failures
 from engine.tokenizers.merged import MergedVocabulary
 from engine.tokenizers.spaced import Spaced
 from engine.tokenizers.utf8 import to_bytes
@@ -82,20 +83,16 @@ class GgufVocabulary(MergedVocabulary):
             raise TokenizerError(f"it holds no vocabulary ({_MODEL} and {_TOKENS}).")
         if kind not in _KINDS:
             raise TokenizerError(
-                f"its vocabulary is of the kind {kind!r}, which is not read; "
+                f"its vocabulary is of the kind {quoted(kind)}, which is not read; "
                 f"known: {', '.join(_KINDS)}."
             )
         tokens = source[_TOKENS]
         if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
             raise TokenizerError(f"{_TOKENS} is no list of texts.")
         types = _numbers(source, _TYPES, len(tokens), "iu")
-        try:
+        with library_failures(damaged):
             parts = _KINDS[kind](tokens, types, source)
             return cls(*parts, source, _prefix_ids(source, types or [_NORMAL] * len(tokens)))
-        except TokenizerError:
-            raise
-        except Exception as error:  # the library raises nothing narrower
-            raise TokenizerError(f"its vocabulary is damaged: {error}.") from error
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
@@ -271,7 +268,9 @@ def _merges(
         if left in vocabulary and right in vocabulary and left + right in vocabulary:
             merges.append((left, right))
         elif not {left, right, left + right} <= known or not left or not right:
-            raise TokenizerError(f"its vocabulary is damaged: no tokens for the merge {merge!r}.")
+            raise TokenizerError(
+                f"its vocabulary is damaged: no tokens for the merge {quoted(merge)}."
+            )
     return merges
 
 

@@ -20,9 +20,10 @@ from typing import Any
 import tokenizers
 
 from engine.checkpoints.lfs_pointer import NOT_FETCHED, is_lfs_pointer
-from engine.errors import TokenizerError
+from engine.errors import TokenizerError, quoted
 from engine.tokenizers.byte_bpe import _BYTE_OF_SYMBOL
 from engine.tokenizers.gguf_vocabulary import _bytes_of, _unspellable
+from engine.tokenizers.library_failures import damaged, library_failures
 from engine.tokenizers.merged import MergedVocabulary
 from engine.tokenizers.spaced import Spaced
 from engine.tokenizers.utf8 import to_bytes
@@ -114,10 +115,8 @@ def vocabulary_from(data: Json) -> HuggingFaceVocabulary:
         "decoder": None,
         "model": {**model, "type": "BPE", "dropout": None},
     }
-    try:
+    with library_failures(damaged):
         library = tokenizers.Tokenizer.from_str(json.dumps(cleaned))
-    except Exception as error:  # the library raises nothing narrower
-        raise TokenizerError(f"its vocabulary is damaged: {error}.") from error
     beginning = _beginning(data, library)
     if "ByteLevel" in _kinds(pre_tokenizer):
         return _byte_level(library, beginning)
@@ -133,7 +132,7 @@ def check_kind(data: Json) -> None:
     model = data.get("model")
     if not isinstance(model, dict) or model.get("type", "BPE") != "BPE":
         kind = model.get("type") if isinstance(model, dict) else None
-        raise TokenizerError(f"its vocabulary is of the kind {kind!r}; only BPE is read.")
+        raise TokenizerError(f"its vocabulary is of the kind {quoted(kind)}; only BPE is read.")
     if model.get("continuing_subword_prefix") or model.get("end_of_word_suffix"):
         raise TokenizerError("its vocabulary marks parts of words; only BPE over bytes is read.")
     _normalisation(data.get("normalizer"))
@@ -301,7 +300,7 @@ def _splitting(step: Any) -> Json | None:  # noqa: ANN401 - JSON
     if kind in ("Split", "Digits", "Punctuation") and step.get("behavior") != "Removed":
         return dict(step)
     raise TokenizerError(
-        f"its vocabulary splits text in a way that is not known to keep all of it ({kind})."
+        f"its vocabulary splits text in a way that is not known to keep all of it ({quoted(kind)})."
     )
 
 
@@ -322,7 +321,7 @@ def _normalisation(step: Any) -> Json | None:  # noqa: ANN401 - JSON
     ):
         return dict(step)
     raise TokenizerError(
-        f"its vocabulary rewrites text first ({kind}); only those are read that keep every "
+        f"its vocabulary rewrites text first ({quoted(kind)}); only those are read that keep every "
         "character."
     )
 
@@ -344,7 +343,7 @@ def _from_older_files(folder: Path) -> Json:
     if kind not in _GPT2_CLASSES:
         raise TokenizerError(
             f"{folder} has its vocabulary in vocab.json and merges.txt only, which do not say how "
-            f"a {kind} splits text; save the tokenizer again to have a tokenizer.json."
+            f"a {quoted(kind)} splits text; save the tokenizer again to have a tokenizer.json."
         )
     vocabulary = _read_json(folder / "vocab.json")
     lines = _read_text(folder / "merges.txt").split("\n")

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import tokenizers
 
-from engine.errors import TokenizerError
 from engine.tokenizers.by_bytes import ByBytes
+from engine.tokenizers.library_failures import library_failures
 from engine.tokenizers.spaced import Spaced
 from engine.tokenizers.utf8 import to_bytes
 
@@ -74,13 +74,12 @@ class MergedVocabulary(ByBytes):
 
 
 def _ids_by(library: tokenizers.Tokenizer, text: str) -> list[int]:
-    try:
+    with library_failures(_uncut):
         return library.encode(text, add_special_tokens=False).ids
-    except BaseException as error:
-        # The library's own failure is no Exception, and would end the thread that it happens on.
-        if isinstance(error, Exception) or type(error).__name__ == "PanicException":
-            raise TokenizerError(
-                f"the vocabulary cannot cut this text into tokens ({error}); open a model whose "
-                "tokenizer is in order."
-            ) from error
-        raise
+
+
+def _uncut(error: BaseException) -> str:
+    return (
+        f"the vocabulary cannot cut this text into tokens ({error}); open a model whose tokenizer "
+        "is in order."
+    )

@@ -307,11 +307,11 @@ def _change_tokenizer_model(folder: Path, **changes: Any) -> None:
         ),
         (
             lambda folder: _change_tokenizer(folder, normalizer={"type": "Lowercase"}),
-            "rewrites text first (Lowercase)",
+            "rewrites text first ('Lowercase')",
         ),
         (
             lambda folder: _change_tokenizer(folder, pre_tokenizer={"type": "Whitespace"}),
-            "not known to keep all of it (Whitespace)",
+            "not known to keep all of it ('Whitespace')",
         ),
         (
             lambda folder: _change_tokenizer(folder, pre_tokenizer=None),
