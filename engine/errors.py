@@ -2,13 +2,15 @@
 
 from reprlib import Repr
 
+_MOST_QUOTED = 60  # characters of a text or a number, and a few more of what holds several
 _SHORT = Repr()
-_SHORT.maxstring = _SHORT.maxother = 60
+_SHORT.maxstring = _SHORT.maxother = _MOST_QUOTED
 
 
 def quoted(value: object) -> str:
     """A value as a sentence quotes it, whatever a damaged file holds: on one line, and short."""
-    return _SHORT.repr(value)
+    text = _SHORT.repr(value)
+    return text if len(text) <= 2 * _MOST_QUOTED else f"{text[: 2 * _MOST_QUOTED - 1]}…"
 
 
 class EngineError(Exception):
