@@ -60,9 +60,11 @@ class Panel(QWidget):
     wished = Signal(object)  # Wish
     export_wanted = Signal()
     lead_wanted = Signal(object)  # Lead
+    _wished_in_drawing = Signal(object)  # Wish
 
     def __init__(self) -> None:
         super().__init__()
+        self._wished_in_drawing.connect(self.wished, Qt.ConnectionType.QueuedConnection)
         row = ROWS[self.name]
         self.title, self.help = row.title, row.help
         self.setObjectName(self.name)
@@ -74,6 +76,7 @@ class Panel(QWidget):
         self._drawn: View | None = None
         self._waiting: View | None = None
         self._is_behind = False
+        self._is_drawing = False
 
     @property
     def is_seen(self) -> bool:
@@ -95,7 +98,11 @@ class Panel(QWidget):
             previous, self._drawn = self._drawn, view
             if previous is None or view.theme is not previous.theme:
                 self._dress(view.theme)
-            self.draw(view, previous)
+            self._is_drawing = True
+            try:
+                self.draw(view, previous)
+            finally:
+                self._is_drawing = False
 
     def _dress(self, theme: Theme) -> None:
         """Take on a theme; what is shown is drawn after."""
@@ -114,8 +121,12 @@ class Panel(QWidget):
         """Draw the view; `previous` is what is drawn at present."""
 
     def wish(self, wish: Wish) -> None:
-        """Ask for something; the controller decides."""
-        self.wished.emit(wish)
+        """Ask for something; the controller decides.
+
+        Not before the panel is drawn: Qt tells a widget that drawing hides that the pointer has
+        left it, and whoever is being told of a change must not ask for another.
+        """
+        (self._wished_in_drawing if self._is_drawing else self.wished).emit(wish)
 
     def lead(self, lead: Lead) -> None:
         """Ask for another panel, and for what is to be seen there."""

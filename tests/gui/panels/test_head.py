@@ -16,7 +16,7 @@ from gui.panels.heads import HeadsPanel
 from gui.view import resolve
 from gui.widgets.matrix_view import MatrixView
 from gui.wishes import SelectPosition, SetDisplay
-from tests.gui.whole_window import WholeWindow
+from tests.gui.whole_window import WholeWindow, wait_until
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +45,20 @@ def test_the_cell_under_the_mouse_is_lit_on_the_token_strip(whole: WholeWindow) 
     matrix.hover_left.emit()
     whole.idle()
     assert resolve(whole.state).lit == (5, 2)
+
+
+def test_another_drawing_under_the_pointer_forgets_what_was_pointed_at(
+    whole: WholeWindow,
+) -> None:
+    """The links take the heatmap's place, which tells that the pointer left while it is drawn."""
+    matrix = whole.child(MatrixView)
+    QTest.mouseMove(matrix, matrix.cell_rect(3, 1).center().toPoint())
+    whole.idle()
+    assert whole.state.pointed == (3, 1)
+    whole.press("Ctrl+2")
+    wait_until(lambda: whole.state.pointed is None, "the pointer to be forgotten")
+    whole.press("Ctrl+1")
+    whole.idle()
 
 
 def test_the_row_in_words_names_the_key_with_the_largest_weight(whole: WholeWindow) -> None:
