@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
+from PySide6.QtCore import QSize
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import (
     QBoxLayout,
@@ -129,6 +130,17 @@ class ComparePanel(AskingPanel):
         self._follow_selection(view, comparison)
         if is_other or obstacle != self._told_obstacle:
             self._describe(comparison, obstacle)
+
+    def minimumSizeHint(self) -> QSize:
+        """As narrow as without candidates, which stand beside the patterns only where it is wide.
+
+        Else a panel that was wide once would not give its room back to those beside it.
+        """
+        lines = (self.fields.minimumSizeHint(), self._line.minimumSize())
+        parts = (*lines, self._squares.minimumSizeHint())
+        margins = self._rows.contentsMargins()
+        width = max(part.width() for part in parts) + margins.left() + margins.right()
+        return QSize(width, super().minimumSizeHint().height())
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Both the patterns and the candidates where there is room for both."""

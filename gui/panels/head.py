@@ -2,6 +2,7 @@
 
 from typing import ClassVar
 
+from PySide6.QtCore import QSize
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import (
     QBoxLayout,
@@ -61,7 +62,7 @@ class HeadPanel(Panel):
             head_view.hover_left.connect(lambda: self.wish(PointAt(None)))
             self.copy_by_key(head_view)
         self.drawings = QButtonGroup(self)
-        words = QHBoxLayout()
+        words = self._words = QHBoxLayout()
         words.addWidget(self.heading)
         words.addWidget(self.row_text, 1)
         self.is_on = QCheckBox("on")
@@ -107,6 +108,17 @@ class HeadPanel(Panel):
         is_wide = self.width() > 2 * self._controls.sizeHint().width()
         way = QBoxLayout.Direction
         self._top.setDirection(way.LeftToRight if is_wide else way.TopToBottom)
+
+    def minimumSizeHint(self) -> QSize:
+        """As narrow as with words above controls, however wide it is now.
+
+        Else a panel that was wide once would not give its room back to those beside it.
+        """
+        lines = (self._words.minimumSize(), self._controls.minimumSize())
+        parts = (*lines, self.stack.minimumSizeHint())
+        margins = self._layout.contentsMargins()
+        width = max(part.width() for part in parts) + margins.left() + margins.right()
+        return QSize(width, super().minimumSizeHint().height())
 
     def draw(self, view: View, previous: View | None) -> None:
         """The head in the drawing that is chosen; the other one rests."""

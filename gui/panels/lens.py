@@ -122,11 +122,10 @@ class LensPanel(AskingPanel):
         labels = tuple(map(display, tokens))
         self._table = LensTable(lens, labels, tokens, reading.info.vocabulary)
         self.note.say("" if lens.has_final_norm else POST_NORM)
-        so_far = "" if lens.is_whole else f" · {lens.n_known} of {len(lens)} positions read"
         self.check.show_check(
             verdict_of(lens.difference <= Lens.TOLERANCE),
-            _CHECK_WORDS,
-            (f"± {lens.difference:.1g}" if lens.difference else "± 0") + so_far,
+            _CHECK_WORDS if lens.is_whole else _partly_read(lens),
+            f"± {lens.difference:.1g}" if lens.difference else "± 0",
             _CHECK_REASON,
         )
         self._show_parts(visible=True)
@@ -176,3 +175,9 @@ class LensPanel(AskingPanel):
         self._column.addWidget(self.told)
         self._column.addWidget(self.note)
         self._column.addWidget(self.check)
+
+
+def _partly_read(lens: Lens) -> tuple[str, ...]:
+    """What is checked so far: words, unlike a figure, ask for no more room than there is."""
+    read = f"{lens.n_known} of {len(lens)}"
+    return f"{read} positions read; {_CHECK_WORDS[1]}", f"{read} positions read", f"{read} read"

@@ -39,7 +39,8 @@ class VisiblePage(QWidget):
         super().__init__()
         self._n_tokens, self._at = 0, 0
         self.states = QButtonGroup(self)
-        self.following = QPushButton("Next state")
+        self.following = QPushButton("Next")
+        self.following.setAccessibleName("Next state")
         self.following.setToolTip("Token 3, then token 8, then training, then token 3 again.")
         self.one_by_one = QPushButton("One by one …")
         self.one_by_one.setToolTip(ONE_BY_ONE.title)

@@ -477,7 +477,7 @@ def test_positions_that_are_not_read_yet_are_blank_and_say_so(
     picture = colours(panel.grid.viewport())
     is_blank = [picture[middle(panel.grid.cell_place(1, at))] == blank for at in range(12)]
     assert is_blank == [at != 4 for at in range(12)]
-    assert panel.check.text().endswith(" · 1 of 12 positions read")
+    assert " 1 of 12 positions read; they end in the output: ± " in panel.check.text()
     point_at(panel.grid.viewport(), panel.grid.cell_place(1, 7).center())
     assert panel.told.text() == "Position 7 is being read."
     (table,) = panel.numbers(view_of(reading, lens=opened))

@@ -7,6 +7,7 @@ from PySide6.QtCore import QSize
 from PySide6.QtWidgets import QApplication, QTabBar, QWidget
 from pytestqt.qtbot import QtBot
 
+from gui.panels.base import Panel
 from gui.panels.table import PANELS
 from gui.style import apply_theme
 from gui.theme import LIGHT, PROJECTOR, THEMES, Theme
@@ -118,7 +119,7 @@ def test_in_a_small_window_no_tab_in_the_middle_is_out_of_sight(
         whole.idle()
         tabs = whole.window.findChild(FittingTabs)
         room = tabs.width()
-        for name in ("compare", "schemes", "head"):  # the widest
+        for name in ("compare", "schemes", "windows", "head"):  # the widest
             whole.window.go_to_panel(name)
             whole.idle()
             assert tabs.width() == room, f"{name} takes the room of its neighbours"
@@ -130,3 +131,26 @@ def test_in_a_small_window_no_tab_in_the_middle_is_out_of_sight(
             assert metrics.horizontalAdvance(bar.tabText(at)) < bar.tabRect(at).width()
     finally:
         whole.close()
+
+
+@pytest.mark.parametrize("name", ["head", "compare"])
+def test_the_middle_alone_gives_everybody_their_room_back(qtbot: QtBot, name: str) -> None:  # noqa: ARG001
+    """At the lecturer's size the window stays as wide as it was, and so does each panel."""
+    whole = WholeWindow(theme="projector", prompt="To be, or not to be").start()
+    try:
+        whole.window.resize(1280, 720)
+        whole.window.go_to_panel(name)
+        whole.idle()
+        before = {panel.name: panel.width() for panel in seen_panels(whole)}
+        for _ in ("alone", "back"):
+            whole.press("F9", whole.window)
+            QApplication.processEvents()
+        assert whole.window.width() == 1280
+        assert {panel.name: panel.width() for panel in seen_panels(whole)} == before
+    finally:
+        whole.close()
+
+
+def seen_panels(whole: WholeWindow) -> list[Panel]:
+    """Those in front of all others."""
+    return [panel for panel in whole.window.findChildren(Panel) if panel.is_seen]
