@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from gui.panels.base import Lead, Panel
     from gui.panels.table import PanelRow
     from gui.view import View
+    from gui.widgets.dock_tabs import DockTabs
     from gui.widgets.fitting_label import FittingLabel
     from gui.widgets.fitting_tabs import FittingTabs
 
@@ -68,8 +69,9 @@ class MainWindow(QMainWindow):
         self._usual_layout = QByteArray()
         self._around = QByteArray()  # the layout to come back to while the center is alone
         self._panel_in_use: Panel | None = None
-        self.menus: CommandMenus  # this and the next three come with the furniture
+        self.menus: CommandMenus  # this and the next four come with the furniture
         self.message_bar: MessageBar
+        self._dock_tabs: DockTabs
         self._centered: FittingTabs
         self._status: FittingLabel
         welcome = QHBoxLayout()
@@ -102,6 +104,15 @@ class MainWindow(QMainWindow):
     def _dress(self, theme: Theme) -> None:
         self._status.set_look(theme, theme.text)
         self._centered.set_theme(theme)
+        self._dock_tabs.set_theme(theme)
+
+    def childEvent(self, event: "QtCore.QChildEvent") -> None:
+        """See to each tab bar that Qt makes for docks that share a place."""
+        super().childEvent(event)
+        if event.type() == QtCore.QEvent.Type.ChildPolished and self._is_furnished:
+            bar = event.child()
+            if isinstance(bar, QtWidgets.QTabBar):
+                self._dock_tabs.take(bar)
 
     # Furnishing
 
@@ -154,10 +165,12 @@ class MainWindow(QMainWindow):
 
     def _make_bars(self) -> None:
         from gui.message_bar import MessageBar  # noqa: PLC0415 - after the first paint
+        from gui.widgets.dock_tabs import DockTabs  # noqa: PLC0415
         from gui.widgets.fitting_label import FittingLabel  # noqa: PLC0415
         from gui.widgets.fitting_tabs import FittingTabs  # noqa: PLC0415
 
         self.message_bar = MessageBar()
+        self._dock_tabs = DockTabs(self)
         self._centered = FittingTabs(self)
         self._status = FittingLabel(name="State of the model", fills=True)
         self.statusBar().addWidget(self._status, 1)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from PySide6.QtCore import QSize
+from PySide6.QtCore import QSize, Qt
 from PySide6.QtWidgets import QApplication, QTabBar, QWidget
 from pytestqt.qtbot import QtBot
 
@@ -15,6 +15,7 @@ from gui.widgets.fitting_tabs import FittingTabs
 from tests.gui.whole_window import WholeWindow
 
 NAMES = (("One head", "Head"), ("Compare", "Compare"), ("Cache designs", "Designs"))
+DIRECTLY = Qt.FindChildOption.FindDirectChildrenOnly
 
 
 @pytest.fixture(autouse=True)
@@ -129,6 +130,25 @@ def test_in_a_small_window_no_tab_in_the_middle_is_out_of_sight(
         metrics = bar.fontMetrics()
         for at in range(bar.count()):
             assert metrics.horizontalAdvance(bar.tabText(at)) < bar.tabRect(at).width()
+    finally:
+        whole.close()
+
+
+def test_the_tabs_of_docks_are_read_whole_in_larger_letters_too(qtbot: QtBot) -> None:  # noqa: ARG001
+    """Where all of them are too wide, the letters are the smaller ones; none is cut to 'L…'."""
+    whole = WholeWindow(theme="projector", prompt="a").start()
+    try:
+        whole.window.resize(1280, 720)
+        for keys in ("Ctrl+0", "Ctrl++", "Ctrl+0"):
+            whole.press(keys, whole.window)
+            whole.idle()
+            bars = whole.window.findChildren(QTabBar, options=DIRECTLY)
+            assert len(bars) == 2, "one at the left, one at the right"
+            for bar in bars:
+                assert bar.sizeHint().width() <= bar.width()
+                metrics = bar.fontMetrics()
+                for at in range(bar.count()):
+                    assert metrics.horizontalAdvance(bar.tabText(at)) < bar.tabRect(at).width()
     finally:
         whole.close()
 
