@@ -369,7 +369,8 @@ def measured_said(view: View, opened: OpenedEffects, measure: Measure) -> tuple[
     if view.state.measuring and opened.is_of_text(view.reading):
         return (measuring_sentence(view.state),)
     if not opened.is_of_text(view.reading):
-        return ("Measured on another text or under other conditions.", "Of another text.")
+        long = "Measured on another text or under other conditions."
+        return (long, "Of another text or conditions.", "Not of this run.")
     part = f"{effects.n_measured} of {effects.n_heads}" if not effects.is_whole else "all"
     by = OFF_BY_TITLES[effects.off_by]
     token = quoted(token_label(reading.info.vocabulary, effects.token_id))

@@ -41,7 +41,9 @@ class EffectLines:
 
 
 class EffectRows(RowList):
-    """One row a head; bars of changes grow from a line at 0."""
+    """One row a head; bars of changes grow from a line at 0. A click selects the head."""
+
+    HAS_HAND = True
 
     def __init__(self) -> None:
         self._lines: EffectLines | None = None
@@ -181,9 +183,16 @@ class EffectRows(RowList):
 
 
 def points(change: float) -> str:
-    """A change of a probability in percentage points."""
-    if not np.isfinite(change):
+    """A change of a probability in percentage points, with no more letters than a title has."""
+    size = 100 * abs(change)
+    if not np.isfinite(size):
         return "–"
-    text = f"{100 * abs(change):.1f}" if abs(change) >= 0.0005 else f"{100 * abs(change):.1g}"
+    if size >= 0.05:
+        text = f"{size:.1f}"
+    elif size >= 0.001 or not size:
+        text = f"{size:.1g}"
+    else:
+        mantissa, exponent = f"{size:.0e}".split("e")
+        text = f"{mantissa}e{int(exponent)}".replace("-", "−")
     sign = "−" if change < 0 else "+" if change else ""
     return f"{sign}{text} pp"

@@ -25,6 +25,7 @@ from gui.panels.heads import HeadsPanel
 from gui.panels.heads_off import HINT, NOT_MEASURED, HeadsOffPanel
 from gui.state import HeadsOff
 from gui.theme import THEMES
+from gui.widgets.effect_rows import EffectRows, points
 from gui.widgets.pair_rows import PairRows, Pairs
 from gui.wishes import (
     EditText,
@@ -419,6 +420,37 @@ def test_a_row_that_is_chosen_selects_its_head(whole: WholeWindow) -> None:
     for keys, row in (("Home", 0), ("End", 7), ("Up", 6), ("Down", 7), ("Down", 7)):
         whole.press(keys, found.rows)
         assert found.rows.current_row == row
+
+
+def test_over_a_head_that_a_click_selects_the_pointer_is_a_hand(whole: WholeWindow) -> None:
+    """And over the titles it is not."""
+    found = measured(whole)
+    port = found.rows.viewport()
+    for place, shape in (
+        (found.rows.row_place(1).center(), Qt.CursorShape.PointingHandCursor),
+        (QPointF(30, found.rows.header_middle()), Qt.CursorShape.ArrowCursor),
+    ):
+        QTest.mouseMove(port, place.toPoint())
+        assert port.cursor().shape() == shape
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (0.1234, "+12.3 pp"),
+        (-0.00004, "−0.004 pp"),
+        (-0.0000073, "−7e−4 pp"),
+        (6e-7, "+6e−5 pp"),
+        (0.0, "0 pp"),
+        (float("nan"), "–"),
+    ],
+)
+def test_a_small_change_of_a_probability_is_as_short_as_its_title(change: float, said: str) -> None:
+    """A number that is cut reads as another number."""
+    rows = EffectRows()
+    assert points(change) == said
+    assert rows._axis.width(said) <= rows._axis.width("probability")
+    rows.deleteLater()
 
 
 def test_the_copy_key_copies_the_number_with_all_digits(whole: WholeWindow) -> None:
