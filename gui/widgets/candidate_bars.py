@@ -30,6 +30,7 @@ class _Row(NamedTuple):
 
 _NO_ROW = _Row(-1, "", 0.0, 0.0, [], [])
 
+FOLLOWS = ("◂ in the text", "◂")  # the shorter one where both the token and this have no room
 KEPT, REMOVED, BEFORE = "✓", "✗", "·"  # what a stage did: BEFORE, it had nothing left to do
 
 
@@ -55,8 +56,7 @@ class CandidateBars(RowList):
     def set_columns(self, columns: Columns) -> None:
         """Draw bars, or the stages as a table."""
         self._columns = columns
-        self._rows.clear()
-        self.viewport().update()
+        self._lay_out()
 
     def set_empty(self, sentence: str) -> None:
         """Show a sentence instead of candidates."""
@@ -174,13 +174,16 @@ class CandidateBars(RowList):
         self, candidates: Candidates, row: int, token_id: int, removed: str
     ) -> list[Cell]:
         columns, inset = self._bars, self._bar_inset
-        follows = "◂ in the text" if token_id == candidates.follows else ""
-        remark = " · ".join(filter(None, (follows, removed)))
-        wide = self._axis.width(remark) + inset if remark and columns.is_on_bar else 0
-        token, bar = self._within_bar
+        text, (token, bar) = candidates.text(token_id), self._within_bar
+        remark, wide = "", 0.0
+        for follows in FOLLOWS if token_id == candidates.follows else ("",):
+            remark = " · ".join(filter(None, (follows, removed)))
+            wide = self._axis.width(remark) + inset if remark and columns.is_on_bar else 0
+            if wide + self._bold.width(text) <= token.width:
+                break
         return [
             Cell(f"{row + 1:,}", columns.rank, RIGHT),
-            Cell(candidates.text(token_id), token.inside(0, wide) if wide else token),
+            Cell(text, token.inside(0, wide) if wide else token),
             Cell(remark, bar, RIGHT),
             Cell(percent(float(candidates.stages.probs[token_id])), columns.share, RIGHT),
             Cell(str(token_id), columns.last, RIGHT),
@@ -244,6 +247,10 @@ class CandidateBars(RowList):
 
     # Places
 
+    def foot(self, theme: Theme) -> int:
+        """For the line at a bar's foot."""
+        return round(theme.stroke)
+
     def _take_theme(self, theme: Theme) -> None:
         super()._take_theme(theme)
         self._bold = Lettering(self.font(), theme.font_body, bold=True)
@@ -254,6 +261,7 @@ class CandidateBars(RowList):
         self._fill.setAlphaF(0.38)
         self._mark = self._ink
         self._inset = max(2.0, theme.unit / 2)  # of a bar in its row
+        self._thick = max(2.0, theme.stroke)  # the line at its foot
 
     def place_columns(self, width: float) -> None:
         """Those of the bars, and those of the stages."""
@@ -261,6 +269,9 @@ class CandidateBars(RowList):
         self._bars = bar_columns(width, self._theme, self._axis, self._body, self.n_rows)
         self._stages = stage_columns(width, self._theme, self._axis, self._body)
         inset = self._bar_inset = self._theme.unit if self._bars.is_on_bar else 0
+        # Off the line at the bar's foot, which would be taken for the foot of a ␣.
+        is_above = self._columns == "bars" and self._bars.is_on_bar
+        self._rise = self._thick if is_above else 0.0
         self._within_bar = self._bars.token.inside(inset, inset), self._bars.bar.inside(0, inset)
 
     def _bar_within(self, place: QRectF) -> QRectF:
@@ -291,7 +302,7 @@ class CandidateBars(RowList):
 
     def paint_texts(self, painter: QPainter, row: int, place: QRectF) -> None:
         """Write what was found out once."""
-        middle = place.center().y()
+        middle = place.center().y() - self._rise
         for letters, ink, (text, (left, width), align) in self._row(row).written:
             painter.setPen(ink)
             letters.draw_across(painter, left, width, middle, text, align)
@@ -304,7 +315,7 @@ class CandidateBars(RowList):
         top, height = place.top() + self._inset, place.height() - 2 * self._inset
         drawn, plain = shown.drawn / self._top * width, shown.plain / self._top * width
         painter.fillRect(QRectF(left, top, drawn, height), self._fill)
-        thick, bottom = max(2.0, self._theme.stroke), top + height
+        thick, bottom = self._thick, top + height
         painter.fillRect(QRectF(left, bottom - thick, plain, thick), self._ink)
         if plain >= 1 and not self._bars.is_on_bar:
             tick = QRectF(left + plain - 1, top + height / 2, 1, height / 2)

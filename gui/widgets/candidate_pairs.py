@@ -160,7 +160,7 @@ class CandidatePairs(RowList):
     def place_columns(self, width: float) -> None:
         """Token, A, B, the bar, the difference."""
         gap = 2 * self._theme.unit
-        number = self._body.width("0.0001 %") + 1
+        number = self._body.width("< 0.001 %") + 1
         points = max(self._body.width("−100.0"), self._axis.width("points")) + 1
         bar = min(12 * self._axis.em, max(6 * self._axis.em, 0.22 * width))
         right = width - self._theme.unit

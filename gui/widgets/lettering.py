@@ -1,5 +1,6 @@
 """Text on pictures: always plain, elided to its place, thinned so that it never overlaps."""
 
+import re
 from collections.abc import Sequence
 from math import ceil
 
@@ -10,6 +11,7 @@ LONGEST = 80  # characters of a label that are ever measured
 _REMEMBERED = 8192
 
 LEFT, CENTRE, RIGHT = 0, 1, 2
+_RUN = re.compile(r"([␣⏎⇥])\1{2,}")  # three or more: two are as short
 
 
 class Lettering:
@@ -51,13 +53,15 @@ class Lettering:
         if known is None:
             if len(self._fitted) > _REMEMBERED:
                 self._fitted.clear()
-            known = self._fitted[key] = self._cut(text[:LONGEST], key[1])
+            known = self._fitted[key] = self._cut(text, key[1])
         return known
 
     def _cut(self, text: str, width: int) -> tuple[str, float]:
-        if self.width(text) > width:
-            text = self._metrics.elidedText(text, Qt.TextElideMode.ElideRight, width)
-        return text, self.width(text)
+        shown = text[:LONGEST]
+        if self.width(shown) > width:
+            shown = with_runs_counted(text)[:LONGEST]
+            shown = self._metrics.elidedText(shown, Qt.TextElideMode.ElideRight, width)
+        return shown, self.width(shown)
 
     def draw(self, painter: QPainter, place: QRectF, text: str, align: int = LEFT) -> None:
         """Draw a text on one line, in the painter's pen, elided to its place."""
@@ -106,6 +110,11 @@ class Lettering:
         if not self.fits(text, place.width()):
             text = self._metrics.elidedText(text, Qt.TextElideMode.ElideRight, place.width())
         self._draw_at(painter, place.left(), place.center().y(), text)
+
+
+def with_runs_counted(text: str) -> str:
+    """A token with its runs of spaces, newlines or tabs as numbers: cut, all runs look alike."""
+    return _RUN.sub(lambda run: f"{run[1]}×{len(run[0])}", text)
 
 
 def every(cell: float, line: float) -> int:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from PySide6.QtCore import QPoint, QPointF, QRectF, Qt
-from PySide6.QtGui import QColor
+from PySide6.QtGui import QColor, QFont
 from pytestqt.qtbot import QtBot
 
 from engine.sampling import Sampling, stages
@@ -22,6 +22,7 @@ from gui.widgets.candidate_text import (
     percent,
     probability,
 )
+from gui.widgets.lettering import Lettering, with_runs_counted
 from gui.widgets.token_text import display
 from tests.gui.picture_facts import colours
 
@@ -208,7 +209,7 @@ def test_a_bar_is_as_long_as_its_probability(bars: CandidateBars, theme: Theme, 
     bars.set_theme(theme)
     bars.resize(width, 260)
     logits = np.log([0.4, 0.3, 0.2, 0.1])
-    bars.set_candidates(candidates(logits, [b"", b"", b"", b""], temperature=0.5))
+    bars.set_candidates(candidates(logits, [b"."] * 4, temperature=0.5))
     drawn = np.square([0.4, 0.3, 0.2, 0.1]) / 0.3
     assert bars.scale_top == 1.0
     picture = colours(bars.viewport())
@@ -449,3 +450,52 @@ def test_a_probability_never_claims_to_be_none_or_all(value: float, digits: int)
 def test_a_logit_has_a_real_minus() -> None:
     """Two decimals."""
     assert (number(-3.14159), number(2.0)) == ("−3.14", "2.00")
+
+
+@pytest.mark.parametrize("theme", THEMES.values(), ids=THEMES)
+def test_a_space_on_a_bar_stands_clear_of_the_line_below_it(
+    bars: CandidateBars, theme: Theme
+) -> None:
+    """Else the line is taken for the foot of the ␣, and one space for two."""
+    bars.set_theme(theme)
+    bars.resize(320, 260)
+    bars.set_candidates(candidates(np.zeros(2), [b" town", b" rain"]))
+    assert "token" not in bars.header(), "tokens lie on their bars"
+    box = bars.bar_place(1)
+    rows = slice(int(box.top()), int(box.bottom()))
+    columns = slice(int(box.left()) + 1, int(box.left() + 0.9 * box.width()))
+    lines = colours(bars.viewport())[rows, columns][::-1]  # from below
+    line, bar = lines[0, -1], lines[8, -1]
+    assert line != bar
+    above = lines[np.argmax((lines != line).any(axis=1))]  # the first that is not the line
+    assert (above == bar).all(), "letters touch the line"
+
+
+def test_what_follows_in_the_text_is_named_however_narrow_the_list(bars: CandidateBars) -> None:
+    """The remark gives way to the token, not the token to the remark."""
+    bars.set_candidates(candidates(np.zeros(2), [b" yonder", b" window"], follows=1))
+    for width, remark in ((250, "◂"), (420, "◂ in the text")):
+        bars.resize(width, 200)
+        row = next(row for row in range(2) if bars.told(row) == 1)
+        assert bars.texts(row)[1:3] == ["␣window", remark]
+        token = bars.cells(row)[1]
+        assert bars._bold.width(token.text) <= token.span.width
+
+
+@pytest.mark.parametrize(
+    ("text", "counted"),
+    [
+        ("⏎␣␣␣␣␣␣␣", "⏎␣×7"),
+        ("␣⏎⏎⏎x", "␣⏎×3x"),
+        ("␣␣x␣␣", "␣␣x␣␣"),
+        ("aaaa", "aaaa"),
+        ("", ""),
+    ],
+)
+def test_a_run_of_spaces_that_has_no_room_is_counted(text: str, counted: str) -> None:
+    """Cut to ␣␣… four and seven of them would look alike."""
+    letters = Lettering(QFont(), 13)
+    assert with_runs_counted(text) == counted
+    assert letters.elided(text, letters.width(text) + 1) == text
+    if counted != text:
+        assert letters.elided(text, letters.width(counted) + 1) == counted
