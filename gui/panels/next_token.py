@@ -221,7 +221,7 @@ def _what_follows(reading: Reading) -> tuple[int | None, float]:
     return token_id, cross_entropy(reading.stages.logits, token_id)
 
 
-def _follows(candidates: Candidates, token_id: int) -> tuple[str, str, str]:
+def _follows(candidates: Candidates, token_id: int) -> tuple[str, ...]:
     token = quoted(candidates.text(token_id))
     rank = f"rank {candidates.row(token_id) + 1:,}"
     plain = percent(float(candidates.stages.plain_probs[token_id]))
@@ -230,6 +230,8 @@ def _follows(candidates: Candidates, token_id: int) -> tuple[str, str, str]:
         f"In the text follows {token}: {rank}, plain softmax {plain}, {loss}",
         f"In the text: {token}, {rank}, {loss}",
         f"{token} {rank}, {loss}",
+        f"{token} {rank}, {candidates.loss:.2f} nats",
+        f"{rank}, {candidates.loss:.2f} nats",
     )
 
 
@@ -245,4 +247,5 @@ def _note(candidates: Candidates) -> tuple[str, ...]:
         f"Drawn from {drawn} tokens. Line: plain softmax.",
         f"Drawn from {drawn} tokens.",
         f"From {drawn} tokens.",
+        f"From {drawn}.",
     )

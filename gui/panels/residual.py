@@ -206,6 +206,7 @@ class ResidualPanel(AskingPanel):
             f"After {after} at position {reading.position}: {token} · {numbers} · {why.lower()}",
             f"After {after}: {token} · {numbers}",
             f"{token} · {numbers}",
+            f"{token} · {choices.logit(opened.token_id)}",
         )
         table = self._table
         said = table.spoken() if table is not None else ""

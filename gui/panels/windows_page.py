@@ -95,7 +95,7 @@ class WindowsPage(QWidget):
             key = antecedent(token_ids, query)
         strips = mask_strips(windows, info.config, query, key)
         fixed = view.state.windows.answer("fixed window")
-        notes: tuple[str, ...] = (reach_said(windows, info.config),)
+        notes = reach = reach_said(windows, info.config)
         obstacle = ""
         if fixed is not None and fixed.fixed_window is not None:
             if fixed.token_ids == token_ids:
@@ -111,7 +111,7 @@ class WindowsPage(QWidget):
         self.table.set_columns(query, key)
         self.told.set_wordings(*antecedent_said(windows, labels, key, info.vocabulary))
         self.note.set_wordings(*notes)
-        self.note.setToolTip(f"<span>{reach_said(windows, info.config)}</span>")
+        self.note.setToolTip(f"<span>{reach[0]}</span>")
 
     def sentence(self) -> str:
         """The page in words."""

@@ -86,6 +86,7 @@ class LensTable:
             f"After {after} at position {position}: {answer} leads from {since} on",
             f"{answer} leads from {since} on",
             f"{answer} from {self.depth_name(settled, short=True)} on",
+            f"From {self.depth_name(settled, short=True)} on",
         )
 
     def spoken(self, position: int) -> str:

@@ -56,13 +56,16 @@ class TokenChoices:
         known = token_id < len(self.vocabulary)
         return speak(self.vocabulary[token_id]) if known else f"token {token_id}"
 
-    def numbers(self, token_id: int) -> str:
-        """Its rank, logit and probability."""
+    def logit(self, token_id: int) -> str:
+        """Its logit and probability."""
         return (
-            f"rank {self.ranks[token_id] + 1:,} · "
             f"logit {number(float(self.stages.logits[token_id]))} · "
             f"{percent(float(self.stages.plain_probs[token_id]))}"
         )
+
+    def numbers(self, token_id: int) -> str:
+        """Its rank, logit and probability."""
+        return f"rank {self.ranks[token_id] + 1:,} · {self.logit(token_id)}"
 
 
 class TokenSearch(QLineEdit):

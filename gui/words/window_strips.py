@@ -193,13 +193,14 @@ def _what_follows(windows: Windows, labels: Sequence[str], vocabulary: Sequence[
     return f"Most probable next: {tops}."
 
 
-def reach_said(windows: Windows, config: ModelConfig) -> str:
-    """How far a window reaches through all layers together."""
+def reach_said(windows: Windows, config: ModelConfig) -> tuple[str, ...]:
+    """How far a window reaches through all layers together, in fewer and fewer words."""
     under = windows.masks[1]
     far = reach(under.conditions, config)
+    rule = f"A window is a rule for one layer: the {config.n_layer} together hand on"
     return (
-        f"A window is a rule for one layer: the {config.n_layer} together hand on what stood up "
-        f"to {far:,} positions back."
+        f"{rule} what stood up to {far:,} positions back.",
+        f"All {config.n_layer} layers together reach {far:,} positions back.",
     )
 
 

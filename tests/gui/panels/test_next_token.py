@@ -111,6 +111,10 @@ def test_what_really_follows_is_named_with_rank_and_loss(
     probs = softmax(reading)
     space = scope._tokenizer.encode(" ")[0]
     rank = int(np.count_nonzero(probs > probs[space])) + 1
+    for label in (panel.follows, panel.note):  # at last few words, but none of them cut
+        label.setFixedWidth(label.fontMetrics().horizontalAdvance("n" * 20))
+        assert "…" not in label.shown()
+        label.setMaximumWidth(1000)
     assert panel.follows.text() == (
         f"In the text follows '\u2068␣\u2069': rank {rank}, "
         f"plain softmax {100 * probs[space]:.1f} %, loss {-np.log(probs[space]):.2f} nats"

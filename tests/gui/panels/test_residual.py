@@ -244,6 +244,19 @@ def test_the_heading_tells_rank_logit_and_probability(panel: ResidualPanel, scop
         assert said.endswith(why)
 
 
+def test_a_narrow_heading_leaves_the_rank_out_and_cuts_no_number(
+    panel: ResidualPanel, scope: Scope
+) -> None:
+    """The logit is what the parts below add up to."""
+    reading = scope.look(Look(query=5))
+    top = int(by_hand(scope, 5, 0).logits.argmax())
+    show(panel, scope, Look(1, 2, 5), residual=opened_at(scope, reading, top), followed="top")
+    panel.heading.setFixedWidth(panel.heading.fontMetrics().horizontalAdvance("n" * 26))
+    said = panel.heading.shown()
+    assert "rank" not in said
+    assert re.search(r" · logit −?\d+\.\d+ · [\d.]+ %$", said)
+
+
 def test_the_sum_is_proven_to_be_the_models_logit(panel: ResidualPanel, scope: Scope) -> None:
     """Both are said, and the largest difference; it fails if the shown pass said another."""
     stream = show(panel, scope)
