@@ -4,6 +4,7 @@ from math import ceil
 from typing import ClassVar
 
 import numpy as np
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import (
     QButtonGroup,
@@ -36,6 +37,7 @@ from gui.widgets.token_text import display
 from gui.widgets.trial_view import BareMatrix, loss_words
 from gui.widgets.wrapping_label import WrappingLabel
 from gui.wishes import ChangeExperiment, EditText, WantSchemes
+from gui.words.quantities import counted
 
 SCHEMES = tuple(name.removeprefix("positions-") for name in SCHEME_MODELS)
 _TITLES = {"alibi": "ALiBi"}
@@ -56,6 +58,10 @@ _CONTEXT, _LAYERS, _HEADS = 256, 4, 4  # of the bundled models; a test compares 
 _FIRST_SHIFT = 32
 _TALL = 40  # ems of height from which on figures have room below both texts' heatmaps
 _ROOMY = 32  # and from which on they have it below one
+# Shares of the width: a heatmap, and what names the rows, of figures too or of heatmaps alone.
+# Shares of the width: a heatmap, and what names the rows, of figures too or of heatmaps alone.
+_MAP, _WIDE_NAMES, _NARROW_NAMES, _LEAST_NAMES = 4, 6, 4, 3
+_MOST = 100  # of the height that is left: all but a hundredth is the heatmaps'
 
 
 class SchemesPanel(ExperimentPanel[SchemeReadings]):
@@ -148,9 +154,29 @@ class SchemesPanel(ExperimentPanel[SchemeReadings]):
             each.setVisible(has_maps)
         self.legend.setVisible(has_maps)
         self._cells.set_visible(visible=has_figures)
-        self._grid.setRowStretch(1, int(has_both))
-        self._grid.setRowStretch(2, int(has_maps))
-        self._grid.setColumnStretch(0, 6 if has_figures else 3)
+        n_maps = int(has_maps) + int(has_both)
+        self._grid.setRowStretch(1, _MOST * has_both)
+        self._grid.setRowStretch(2, _MOST * has_maps)
+        self._share_page(n_maps, has_figures=has_figures)
+
+    def _share_page(self, n_maps: int, *, has_figures: bool) -> None:
+        """Where only the width bounds the heatmaps, names give some, and figures take the rest."""
+        room = self._stack.height() - self._titles[0].sizeHint().height()
+        high = max(1, room - (self._cells.height(is_large=False) if has_figures else 0))
+        names = _WIDE_NAMES if has_figures else _LEAST_NAMES
+        if has_figures and n_maps * self._map_height(names) < high:
+            names = _NARROW_NAMES
+        self._grid.setColumnStretch(0, names)
+        most = self._map_height(names)
+        for each in (*self.matrices.values(), *self.plain.values()):
+            each.setMaximumHeight(most)
+        rest = room - n_maps * most
+        self._cells.set_large(is_large=rest >= self._cells.height(is_large=True))
+
+    def _map_height(self, names: int) -> int:
+        """How high a heatmap is that takes all its column's width."""
+        share = _MAP / (names + len(SCHEMES) * _MAP)
+        return round(share * self._stack.width() + 1.5 * self._em)
 
     def more_facts(self, view: View) -> dict[str, Fact]:
         """Whose numbers these are, of which head, and what was done to the text."""
@@ -320,10 +346,10 @@ class SchemesPanel(ExperimentPanel[SchemeReadings]):
             self._grid.addWidget(title, 0, at)
             self._grid.addWidget(self.plain[name], 1, at)
             self._grid.addWidget(self.matrices[name], 2, at)
-            self._grid.setColumnStretch(at, 4)
+            self._grid.setColumnStretch(at, _MAP)
         for row, label in enumerate(self._row_names, start=1):
             self._grid.addWidget(label, row, 0)
-        self._cells.place(self._grid, 3)
+        self._grid.setRowStretch(self._cells.place(self._grid, 3), 1)
         self._stack.addWidget(page)
         self._stack.addWidget(self.losses)
         self._rows.addLayout(self._line)
@@ -368,22 +394,36 @@ class _Rows:
 
     def __init__(self) -> None:
         n_rows = 3 + _LAYERS + 1
+        self._theme, self._is_large = LIGHT, False
         self._names = [FittingLabel(fills=True) for _ in range(n_rows)]
         self._values = [[FittingLabel(fills=True) for _ in SCHEMES] for _ in range(n_rows)]
 
-    def place(self, grid: QGridLayout, first: int) -> None:
-        """Put them into a grid, from a row on."""
+    def place(self, grid: QGridLayout, first: int) -> int:
+        """Put them into a grid, from a row on; returns the row below them."""
         for row, (name, values) in enumerate(zip(self._names, self._values, strict=True)):
-            grid.addWidget(name, first + row, 0)
+            grid.addWidget(name, first + row, 0, Qt.AlignmentFlag.AlignVCenter)
             for column, value in enumerate(values):
                 grid.addWidget(value, first + row, column + 1)
+        return first + len(self._names)
 
     def set_theme(self, theme: Theme) -> None:
         """Take over colours and sizes."""
+        self._theme = theme
         for name, values in zip(self._names, self._values, strict=True):
             name.set_look(theme, theme.text_dim, small=True)
             for value in values:
-                value.set_look(theme, theme.text, small=True)
+                value.set_look(theme, theme.text, small=not self._is_large)
+
+    def set_large(self, *, is_large: bool) -> None:
+        """Write in the size of other text, or of axes."""
+        if is_large != self._is_large:
+            self._is_large = is_large
+            self.set_theme(self._theme)
+
+    def height(self, *, is_large: bool) -> int:
+        """Logical pixels of all rows in that size."""
+        size = self._theme.font_body if is_large else self._theme.font_axis
+        return len(self._names) * Lettering(self._names[0].font(), size).line
 
     def set_visible(self, *, visible: bool) -> None:
         """Show all rows or none."""
@@ -403,7 +443,7 @@ class _Rows:
             ("nats per token, as it is", "nats, as it is", "as it is"),
             ("nats per token, changed", "nats, changed", "changed"),
             ("largest change of a probability", "most Δ probability", "Δ p"),
-            ("last residual moved: embedding", "moved: embedding", "Δ embedding"),
+            ("last residual moved: embedding", "moved: embedding", "Δ embedding", "Δ emb."),
             *(
                 (f"last residual moved: layer {layer}", f"moved: layer {layer}", f"Δ layer {layer}")
                 for layer in range(_LAYERS)
@@ -451,7 +491,8 @@ def order_words(readings: SchemeReadings) -> tuple[str, ...]:
     bare = next(each for each in readings.readings if each.positions == "none")
     if readings.change.is_none:
         longer = len(readings.tokens) > readings.trained_length
-        told = f"{len(readings.tokens)} tokens; trained on windows of {readings.trained_length}"
+        n_tokens = counted(len(readings.tokens), "token")
+        told = f"{n_tokens}; trained on windows of {readings.trained_length}"
         return (f"{told}, so the end is new ground" if longer else told, told)
     if readings.change.shift:
         begins = f"The text begins at position {readings.change.shift}"

@@ -341,6 +341,24 @@ def test_in_a_low_place_heatmaps_and_figures_have_a_page_each(whole: WholeWindow
     assert panel._cells._values[0][0].isVisible()
 
 
+def test_in_a_tall_place_heatmaps_and_figures_take_the_room_that_names_leave(
+    whole: WholeWindow,
+) -> None:
+    """Each row is named beside its heatmaps, not below them; figures are as large as other text."""
+    panel, readings = schemes_of(whole)
+    whole.window.resize(1920, 1080)
+    whole.idle()
+    value = panel._cells._values[0][0]
+    wait_until(lambda: value.letter == panel.told.letter, "large figures")
+    n_tokens = len(readings.tokens)
+    for maps, name in zip((panel.plain, panel.matrices), panel._row_names, strict=True):
+        for heatmap in maps.values():
+            cells = heatmap.cell_rect(0, 0).united(heatmap.cell_rect(n_tokens - 1, n_tokens - 1))
+            assert cells.width() > 0.135 * panel.width()
+            middle = name.geometry().center().y() - heatmap.y()
+            assert cells.top() < middle < cells.bottom()
+
+
 def test_pointing_at_a_cell_reads_it_in_all_schemes(whole: WholeWindow) -> None:
     panel, readings = schemes_of(whole)
     matrix = panel.matrices["rotary"]
