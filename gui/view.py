@@ -27,6 +27,7 @@ from gui.words.head_effects import (
     shades_of,
     true_effects,
 )
+from gui.words.quantities import counted
 
 
 @dataclass(frozen=True)
@@ -87,10 +88,11 @@ def _status(state: State) -> str:
     if state.measuring:
         return measuring_sentence(state)
     config, n_fallen = reading.info.config, reading.n_fallen
+    shape = f"{counted(config.n_layer, 'layer')} × {counted(config.n_head, 'head')}"
     parts = [
-        f"{reading.info.name}: {config.n_layer} layers × {config.n_head} heads",
+        f"{reading.info.name}: {shape}",
         f"{reading.info.n_parameters / 1e6:.1f} M weights{_held(reading)}",
-        f"{reading.n_tokens} of at most {config.max_seq_len} tokens",
+        f"{reading.n_tokens:,} of at most {config.max_seq_len:,} tokens",
     ]
     if n_off := len(reading.conditions.heads_off):
         parts.append(f"{n_off} heads are off" if n_off > 1 else "1 head is off")

@@ -28,6 +28,7 @@ from gui.widgets.verdict import GLYPHS, Verdict, verdict_colour, verdict_of
 from gui.wishes import SetCache
 from gui.words.cache_figures import CacheFigures, PassColumns, thrown_away, used_cache
 from gui.words.chart_axes import from_zero
+from gui.words.quantities import counted
 
 N_SHOWN = 200  # passes, those to come included; older ones stay in the sums
 _AHEAD = 20  # the axis of passes moves on by so many
@@ -202,11 +203,12 @@ class CachePanel(Panel):
         thrown = thrown_away(reading.stats)
         gone = f", {last.n_kept:,} kept and {thrown:,} thrown away" if thrown else ""
         fallen = f", {reading.n_fallen:,} fallen out" if reading.n_fallen else ""
-        short = f"{last.n_computed:,} of {last.n_tokens:,} rows"
+        rows = counted(last.n_tokens, "row")
+        short = f"{last.n_computed:,} of {rows}"
         if thrown:
             short += f", {last.n_kept:,} kept, {thrown:,} thrown away"
         short += fallen
-        done = f"{last.n_computed:,} of {last.n_tokens:,} rows computed{gone}{fallen}"
+        done = f"{last.n_computed:,} of {rows} computed{gone}{fallen}"
         wrote = f"wrote {written:,} B" if figures.has_windows else f"+{written:,} B"
         per_pass = f"last pass {wrote}, {done}"
         in_all = (
@@ -281,11 +283,6 @@ def pass_figures(stats: Sequence[PassStats], number: int) -> tuple[Figure, ...]:
 def _quiet(view: View, colour: str) -> str:
     """What waits for a newer answer is dimmed."""
     return view.theme.text_dim if view.state.stale else colour
-
-
-def counted(number: int, one: str, more: str = "") -> str:
-    """So many of something."""
-    return f"{number:,} {one if number == 1 else more or f'{one}s'}"
 
 
 def _by_layer(reading: Reading) -> str:

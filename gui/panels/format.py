@@ -23,6 +23,7 @@ from gui.widgets.scrolled_page import ScrolledPage
 from gui.widgets.token_text import display
 from gui.widgets.wrapping_label import WrappingLabel
 from gui.wishes import WantConsequence
+from gui.words.quantities import counted
 
 WAITING = "The weights are being read again in float32, to compare with."
 ITSELF = "This is float32 itself: there is nothing to compare."
@@ -195,10 +196,11 @@ def _percent(probability: float, digits: int) -> str:
 def rest(consequence: Consequence) -> str:
     """What became of the most probable tokens and of the mean loss."""
     changed, n_tokens = consequence.n_top_changed, consequence.n_tokens
+    positions = counted(n_tokens, "position")
     top = (
-        f"The most probable token is another one at {changed} of {n_tokens} positions."
+        f"The most probable token is another one at {changed:,} of {positions}."
         if changed
-        else f"The most probable token is the same at all {n_tokens} positions."
+        else f"The most probable token is the same at {'all ' if n_tokens > 1 else ''}{positions}."
     )
     if n_tokens < 2:
         return top

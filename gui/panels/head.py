@@ -31,6 +31,7 @@ from gui.widgets.matrix_view import MatrixView
 from gui.widgets.scales import exact
 from gui.wishes import PointAt, SelectPosition, SetDisplay, Wish
 from gui.words.head_effects import switched
+from gui.words.quantities import counted
 
 _SCALES: tuple[tuple[Scale, str], ...] = (
     ("linear", "0 to 1"),
@@ -214,8 +215,9 @@ def carried_said(view: View) -> tuple[str, ...]:
     """On how many positions nearly all of the selected row's weight lies, in fewer words."""
     n_keys, n_seen = int(n_carrying(view.row)), int(view.row_visible.sum())
     carry, share = "carry" if n_keys > 1 else "carries", f"{100 * CARRIED:.0f} %"
-    few = f"{n_keys} of {n_seen} {carry} {share}"
-    return f"{n_keys} of {n_seen} positions {carry} {share} of the weight.", f"{few}.", few
+    few = f"{n_keys:,} of {n_seen:,} {carry} {share}"
+    of_all = counted(n_seen, "position")
+    return f"{n_keys:,} of {of_all} {carry} {share} of the weight.", f"{few}.", few
 
 
 def _n_same(view: View, previous: View | None) -> int:

@@ -11,7 +11,6 @@ from gui.export.numbers import Table
 from gui.export.tables import loss_tables
 from gui.panels.absence import absence
 from gui.panels.base import Figure, Panel
-from gui.panels.cache import counted
 from gui.theme import Theme
 from gui.view import View
 from gui.widgets.arithmetic_stages import exact
@@ -19,6 +18,7 @@ from gui.widgets.fitting_label import FittingLabel, font_of
 from gui.widgets.loss_rows import LossLines, LossRows
 from gui.widgets.wrapping_label import WrappingLabel
 from gui.wishes import SelectPosition
+from gui.words.quantities import counted
 
 CEILING = 8.0  # nats from which on the colour no longer changes, as on the token strip
 MASK_OFF = (

@@ -17,6 +17,7 @@ from gui.view import View
 from gui.widgets.fitting_label import FittingLabel, font_of, plain_tip
 from gui.widgets.user_slider import UserSlider
 from gui.wishes import GoTo, Play, SetSpeed, Step, StepBack, Wish
+from gui.words.quantities import counted
 
 SPEEDS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)  # steps per second, as the slider offers them
 
@@ -139,7 +140,9 @@ class TimePanel(Panel):
         n_prompt = reading.document.n_prompt
         self.slider.show_value(reading.cursor, reading.n_fallen + 1, len(reading.document))
         self.slider.set_mark(n_prompt, theme.text)
-        place = f"{_where(reading)}. The mark is the end of the prompt, {n_prompt} tokens."
+        place = (
+            f"{_where(reading)}. The mark is the end of the prompt, {counted(n_prompt, 'token')}."
+        )
         self.slider.setToolTip(plain_tip(place))
         self.slider.setAccessibleDescription(place)
 
@@ -151,7 +154,7 @@ class TimePanel(Panel):
             self.where.set_wordings(missing)
             self.context.set_wordings("")
         else:
-            short = f"token {reading.cursor} of {len(reading.document)}"
+            short = f"token {reading.cursor:,} of {len(reading.document):,}"
             self.where.set_wordings(_where(reading), short)
             self.context.set_wordings(*_context(reading))
         full = reading is not None and reading.full
@@ -166,18 +169,19 @@ class TimePanel(Panel):
 
 def _where(reading: Reading) -> str:
     n_tokens, n_prompt = len(reading.document), reading.document.n_prompt
-    parts = f"{n_prompt} prompt, {n_tokens - n_prompt} generated"
-    return f"token {reading.cursor} of {n_tokens} ({parts})"
+    parts = f"{n_prompt:,} prompt, {n_tokens - n_prompt:,} generated"
+    return f"token {reading.cursor:,} of {n_tokens:,} ({parts})"
 
 
 def _context(reading: Reading) -> tuple[str, ...]:
     limit = reading.info.config.max_seq_len
     if not reading.full:
-        return f"context: {reading.n_tokens} of {limit} tokens", f"{reading.n_tokens} of {limit}"
-    fallen = f"; the first {reading.n_fallen} have fallen out" if reading.n_fallen else ""
+        held = f"{reading.n_tokens:,} of {limit:,}"
+        return f"context: {held} tokens", held
+    fallen = f"; the first {reading.n_fallen:,} have fallen out" if reading.n_fallen else ""
     return (
-        f"■ context full: {limit} of {limit} tokens{fallen}",
-        f"■ context full: {limit} of {limit}",
+        f"■ context full: {limit:,} of {limit:,} tokens{fallen}",
+        f"■ context full: {limit:,} of {limit:,}",
         "■ context full",
         "■ full",
     )

@@ -31,6 +31,7 @@ from gui.widgets.scrolled_picture import ScrolledPicture
 from gui.widgets.strip_layer import Face, StripLayer, draw_pass_mark
 from gui.widgets.token_flow import TokenFlow
 from gui.widgets.token_text import begun_character, describe, display, joined_to_previous, speak
+from gui.words.quantities import counted
 
 BEFORE_TEXT = "put before the text, as the model expects it; it spells nothing of it"
 EMPTY = "No tokens yet: what you write in the prompt stands here, cut into tokens."
@@ -320,7 +321,7 @@ class TokenStrip(ScrolledPicture):
         if not self._tokens:
             self.setAccessibleDescription(EMPTY)
             return
-        said = [f"{len(self._tokens)} tokens."]
+        said = [f"{counted(len(self._tokens), 'token')}."]
         if self._n_fallen_out:
             said.append(f"{self._fallen_sentence()}.")
         if self._states.has_pass_marks:

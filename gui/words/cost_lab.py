@@ -145,7 +145,9 @@ def crossing_words(config: ModelConfig, lab: Lab | None) -> str:
     """From where on attention costs more than all else, by the formula and as measured."""
     at = crossing(config)
     said = f"at {at:,} tokens" if at else "never"
-    words = f"Attention costs more multiply-adds than all other parts together from {at:,} on."
+    words = (
+        f"Attention costs more multiply-adds than all other parts together from {at:,} tokens on."
+    )
     if not at:
         words = f"By multiply-adds, attention {said} costs more than all other parts together."
     if lab is None or not lab.points:
@@ -153,7 +155,7 @@ def crossing_words(config: ModelConfig, lab: Lab | None) -> str:
     x, ours, others = lab.lengths, lab.column("attention"), lab.column("others")
     measured = crossing_of(x, ours, others)
     if measured is not None:
-        return f"{words} By the time measured here, from about {measured:,.0f} on."
+        return f"{words} By the time measured here, from about {measured:,.0f} tokens on."
     if ours[-1] > others[-1]:
         return f"{words} By the time measured here, it does at every length."
     return f"{words} By the time measured here, not up to {x[-1]:,.0f}."

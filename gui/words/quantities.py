@@ -29,3 +29,8 @@ def times_said(ratio: float) -> str:
 def power_said(exponent: float) -> str:
     """1.02 → n^1.02."""
     return f"n^{exponent:.2f}"
+
+
+def counted(number: int, one: str, more: str = "") -> str:
+    """1 token, 2,048 tokens."""
+    return f"{number:,} {one if number == 1 else more or f'{one}s'}"

@@ -2,7 +2,7 @@
 
 from engine.cost.measurements import BothWays, OneByOne
 from gui.words.cost_lab import RESTING
-from gui.words.quantities import count_said, time_said, times_said
+from gui.words.quantities import count_said, counted, time_said, times_said
 
 Row = tuple[str, ...]
 Digits = tuple[tuple[str, str], ...]  # what numbers are called, and all their digits
@@ -17,13 +17,12 @@ def both_said(both: BothWays, *, is_running: bool, is_resting: bool = False) -> 
         short = f"{short}, {both.share:.0%}"
     elif not both.is_done:
         short = f"{short}; stopped"
-    after = f"{both.n_prompt:,} token{'' if both.n_prompt == 1 else 's'}"
-    return f"{short}, after a text of {after}", short
+    return f"{short}, after a text of {counted(both.n_prompt, 'token')}", short
 
 
 def one_said(one: OneByOne, *, is_running: bool, is_resting: bool = False) -> tuple[str, ...]:
     """How far reading one by one has come."""
-    done = f"{one.n_done:,} of {one.n_tokens:,} tokens"
+    done = f"{one.n_done:,} of {counted(one.n_tokens, 'token')}"
     if is_running and is_resting:
         share = f"{one.n_done / one.n_tokens:.0%}"
         return f"{RESTING}, at {share}", f"waiting, at {share}"

@@ -18,6 +18,7 @@ from gui.widgets.lettering import quoted
 from gui.widgets.sight import Sight
 from gui.widgets.strip_table import Strip
 from gui.words.prepared import N_SEEN, PATTERNS, WORDS
+from gui.words.quantities import counted
 
 CEILING = 8.0  # nats from which on the colour no longer changes, as on the token strip
 DIFFERENCE = 4.0  # nats to either side at which it no longer changes
@@ -105,7 +106,7 @@ def _mean_said(mean: float, base: float | None = None) -> tuple[str, str]:
 def _keys_said(rows: Sequence[int], n_tokens: int) -> str:
     low, high = min(rows), max(rows)
     held = f"{high:,}" if low == high else f"{low:,} to {high:,}"
-    return f"{held} of {n_tokens:,} keys"
+    return f"{held} of {counted(n_tokens, 'key')}"
 
 
 def strongest_head(windows: Windows, key: int) -> tuple[int, int]:
@@ -357,5 +358,5 @@ def continuation_said(eviction: Eviction) -> str:
         return "The context is full; nothing can follow."
     common = eviction.continuation.n_common(eviction.full_continuation)
     if common == n_tokens:
-        return f"The continuations agree for all {n_tokens} tokens."
-    return f"The continuations agree for {common} of {n_tokens} tokens."
+        return f"The continuations agree for all {counted(n_tokens, 'token')}."
+    return f"The continuations agree for {common} of {counted(n_tokens, 'token')}."

@@ -151,8 +151,8 @@ def test_the_crossing_is_given_by_formula_and_by_time(panel: CostPanel, reading:
     panel.show_view(view_with(reading, lab()))
     at = crossing(reading.info.config)
     text = panel.crossing.text()
-    assert f"than all other parts together from {at:,} on" in text
-    measured = int(text.split("from about ")[1].split(" on")[0].replace(",", ""))
+    assert f"than all other parts together from {at:,} tokens on" in text
+    measured = int(text.split("from about ")[1].split(" tokens on")[0].replace(",", ""))
     assert measured == pytest.approx(1000, rel=0.02)
 
 

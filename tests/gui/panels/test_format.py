@@ -353,7 +353,7 @@ def test_probabilities_have_so_many_digits_that_they_differ() -> None:
 
 def test_a_single_token_has_no_loss() -> None:
     alone = replace(FOUND, n_tokens=1, n_top_changed=1, loss=nan, loss_in_float32=nan)
-    assert rest(alone) == "The most probable token is another one at 1 of 1 positions."
+    assert rest(alone) == "The most probable token is another one at 1 of 1 position."
 
 
 def test_the_panel_asks_when_it_is_seen_and_tells_when_it_is_not(

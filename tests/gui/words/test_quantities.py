@@ -1,6 +1,6 @@
 import pytest
 
-from gui.words.quantities import count_said, power_said, time_said, times_said
+from gui.words.quantities import count_said, counted, power_said, time_said, times_said
 
 
 @pytest.mark.parametrize(
@@ -23,3 +23,12 @@ def test_ratios_and_powers_are_said_shortly() -> None:
     assert times_said(17.04) == "17 ×"
     assert times_said(1240) == "1,240 ×"
     assert power_said(1.0249) == "n^1.02"
+
+
+@pytest.mark.parametrize(
+    ("number", "said"), [(0, "0 keys"), (1, "1 key"), (2, "2 keys"), (8192, "8,192 keys")]
+)
+def test_one_of_a_thing_is_not_called_many(number: int, said: str) -> None:
+    """And thousands are set apart."""
+    assert counted(number, "key") == said
+    assert counted(number, "pass", "passes").endswith("pass" if number == 1 else "passes")
