@@ -40,6 +40,10 @@ _LOW = 850  # up to this height panels at the right share one place as tabs
 _TURNS = (("top",), ("center", "left"), ("right", "bottom"))
 
 
+# In which Tab goes from place to place.
+_TAB_ORDER = ("top", "left", "center", "right", "bottom")
+
+
 class MainWindow(QMainWindow):
     """Owns panels, docks and menus; shows views, passes wishes on."""
 
@@ -382,6 +386,41 @@ class MainWindow(QMainWindow):
             if now is not None and (panel is now or panel.isAncestorOf(now)):
                 self._panel_in_use = panel
 
+    # Keys
+
+    def focusNextPrevChild(self, forward: bool) -> bool:  # noqa: FBT001 - Qt's
+        """Tab and Shift+Tab: from place to place, and through all controls of each."""
+        if not self._is_furnished:
+            return super().focusNextPrevChild(forward)
+        from gui.tab_stops import go_on  # noqa: PLC0415 - after the first paint
+
+        return go_on(self, self._tab_rank, forward=forward)
+
+    def _tab_rank(self, widget: QWidget) -> int | None:
+        """When Tab comes to a widget: the text, what stands left, middle, right, below, the rest.
+
+        A place's tabs come after what they show; nothing of what they hide, and nothing of
+        another window.
+        """
+        from gui.panels.base import Panel  # noqa: PLC0415
+
+        around: QWidget | None = widget
+        while around is not None and around is not self:
+            if isinstance(around, Panel):
+                if not around.is_seen or around.window() is not self:
+                    return None
+                dock = self._docks.get(around.name)
+                edge = _edge(self.dockWidgetArea(dock)) if dock else "center"
+                return 2 * _TAB_ORDER.index(edge)
+            if around is self._centered:
+                return 2 * _TAB_ORDER.index("center") + 1
+            around = around.parentWidget()
+        if isinstance(widget, QtWidgets.QTabBar):
+            middle = self._centered.mapTo(self, self._centered.rect().center())
+            is_left = widget.geometry().center().x() < middle.x()
+            return 2 * _TAB_ORDER.index("left" if is_left else "right") + 1
+        return None if widget.window() is not self else 2 * len(_TAB_ORDER)
+
     def toggle_center_alone(self) -> None:
         """Hide the panels beside and below the one in the center, or bring them back."""
         if self._around:
@@ -426,11 +465,19 @@ class MainWindow(QMainWindow):
         super().closeEvent(event)
 
 
-def _area(edge: str) -> "QtCore.Qt.DockWidgetArea":
+def _areas() -> "dict[str, QtCore.Qt.DockWidgetArea]":
     areas = QtCore.Qt.DockWidgetArea
     return {
         "top": areas.TopDockWidgetArea,
         "left": areas.LeftDockWidgetArea,
         "right": areas.RightDockWidgetArea,
         "bottom": areas.BottomDockWidgetArea,
-    }[edge]
+    }
+
+
+def _area(edge: str) -> "QtCore.Qt.DockWidgetArea":
+    return _areas()[edge]
+
+
+def _edge(area: "QtCore.Qt.DockWidgetArea") -> str:
+    return next((edge for edge, each in _areas().items() if each == area), "bottom")

@@ -7,6 +7,7 @@ from PySide6.QtWidgets import QTabBar
 from gui.theme import LIGHT, Theme
 from gui.widgets.fitting_label import font_of
 
+TABS_NAME = "Panels in this place"
 _MAY_NOT_FIT = frozenset({QEvent.Type.Resize, QEvent.Type.Show, QEvent.Type.StyleChange})
 
 
@@ -20,6 +21,7 @@ class DockTabs(QObject):
 
     def take(self, bar: QTabBar) -> None:
         """See to a bar from now on."""
+        bar.setAccessibleName(TABS_NAME)
         self._bars.append(bar)
         bar.destroyed.connect(lambda: self._bars.remove(bar))
         bar.installEventFilter(self)

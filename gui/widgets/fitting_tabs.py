@@ -24,6 +24,7 @@ class FittingTabs(QTabWidget):
         super().__init__(parent)
         self.setTabPosition(QTabWidget.TabPosition.South)  # where those of docks are
         self.setDocumentMode(True)
+        self.tabBar().setAccessibleName("Panels in this place")
         self._names: list[tuple[str, str]] = []  # long and short
         self._theme = LIGHT
         self.currentChanged.connect(self._let_only_one_ask)
