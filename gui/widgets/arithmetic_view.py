@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QMarginsF, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QColor,
     QKeyEvent,
@@ -243,9 +243,9 @@ class ArithmeticView(PointedPicture[At]):
             painter.fillRect(self.viewport().rect(), QColor(self._theme.surface))
             if not self._stages:
                 painter.setPen(QColor(self._theme.text_dim))
-                self._drawing.body.draw_in_middle(
-                    painter, QRectF(self.viewport().rect()), self._sentence
-                )
+                room = QRectF(self.viewport().rect()).marginsRemoved(self._around())
+                self._drawing.body.draw_in_middle(painter, room, self._sentence)
+                self.frame_focus(painter, self._theme)
                 return
             painter.setRenderHint(QPainter.RenderHint.Antialiasing)
             if self._is_stale:
@@ -255,6 +255,15 @@ class ArithmeticView(PointedPicture[At]):
             sight = QRectF(event.rect()).translated(0, offset)
             for row, placed in enumerate(self._placed):
                 self._paint(painter, row, placed, sight)
+            seen, at = QRectF(self.viewport().rect()).translated(0, offset), self._current
+            if at is None or not seen.intersects(self._placed[at[0]].place):
+                painter.resetTransform()
+                self.frame_focus(painter, self._theme)
+
+    def _around(self) -> QMarginsF:
+        """What stays free around a sentence."""
+        air = 4.0 * self._theme.unit
+        return QMarginsF(air, air, air, air)
 
     def _paint(self, painter: QPainter, row: int, placed: _Placed, sight: QRectF) -> None:
         theme = self._theme

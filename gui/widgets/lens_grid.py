@@ -263,6 +263,7 @@ class LensGrid(PointedPicture[Cell]):
             if table is None:
                 painter.setPen(QColor(theme.text_dim))
                 self._body.draw_in_middle(painter, area, self._sentence)
+                self.frame_focus(painter, theme)
                 return
             if self._is_stale:
                 painter.setOpacity(STALE)
@@ -281,6 +282,9 @@ class LensGrid(PointedPicture[Cell]):
             self._paint_tokens(painter, table)
             painter.setOpacity(1.0)
             self._paint_legend(painter, area)
+            cell = self.cell if self._is_lettered() else None
+            if cell is None or not cells.contains(self.cell_place(*cell).center()):
+                self.frame_focus(painter, theme)
 
     # Moving
 

@@ -234,6 +234,7 @@ class RowList(PointedPicture[int]):
             if self._sentence:
                 painter.setPen(QColor(theme.text_dim))
                 self._body.draw_in_middle(painter, QRectF(area), self._sentence)
+                self.frame_focus(painter, theme)
                 return
             if self._is_stale:
                 painter.setOpacity(STALE)
@@ -244,6 +245,8 @@ class RowList(PointedPicture[int]):
                     self._paint_row(painter, row, QRectF(0, top, area.width(), high))
                 top += high
             self._paint_header(painter)
+            if self.current_row not in rows:
+                self.frame_focus(painter, theme)
 
     # Moving
 

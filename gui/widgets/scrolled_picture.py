@@ -3,7 +3,7 @@
 from typing import Generic, TypeVar
 
 from PySide6.QtCore import QEvent, QPointF, Qt
-from PySide6.QtGui import QColor, QFocusEvent, QMouseEvent
+from PySide6.QtGui import QColor, QFocusEvent, QMouseEvent, QPainter
 from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QWidget
 
 from gui.theme import Theme
@@ -39,6 +39,14 @@ class ScrolledPicture(QAbstractScrollArea):
         if is_stale != self._is_stale:
             self._is_stale = is_stale
             self.viewport().update()
+
+    def frame_focus(self, painter: QPainter, theme: Theme) -> None:
+        """Frame the whole while keys go here; for where nothing that is in sight tells so."""
+        if self.hasFocus():
+            painter.setOpacity(1.0)
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.setPen(QColor(theme.accent))
+            painter.drawRect(self.viewport().rect().adjusted(0, 0, -1, -1))
 
     def focusInEvent(self, event: QFocusEvent) -> None:
         """Keys go here from now on."""

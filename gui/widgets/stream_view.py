@@ -358,18 +358,23 @@ class StreamView(PointedPicture[Key]):
             if table is None:
                 painter.setPen(QColor(theme.text_dim))
                 self._body.draw_in_middle(painter, area, self._sentence)
+                self.frame_focus(painter, theme)
                 return
             painter.setRenderHint(QPainter.RenderHint.Antialiasing)
             if self._is_stale:
                 painter.setOpacity(STALE)
-            offset = self._top - self.verticalScrollBar().value()
+            offset, is_told = self._top - self.verticalScrollBar().value(), False
             for placed in self._placed:
                 place = QRectF(0, placed.top + offset, area.width(), placed.height)
                 if place.bottom() >= self._top and place.top() <= area.bottom():
                     self._paint_row(painter, placed.row, place, table)
+                    is_framed = self._is_lettered(place) and place.center().y() > self._top
+                    is_told |= is_framed and placed.row.key == self._current
             painter.setOpacity(1.0)
             painter.fillRect(QRectF(0, 0, area.width(), self._top), QColor(theme.surface))
             self._paint_header(painter, table)
+            if not is_told:
+                self.frame_focus(painter, theme)
 
     def _paint_header(self, painter: QPainter, table: StreamTable) -> None:
         """What each column is, and how far its bars reach."""

@@ -17,6 +17,7 @@ from PySide6.QtWidgets import (
 )
 
 from gui.panels.base import Panel
+from gui.wishes import EditText
 from tests.gui.whole_window import WholeWindow
 
 MOST = 120  # presses, far more than a round takes
@@ -111,3 +112,21 @@ def test_what_tab_comes_to_is_scrolled_into_sight(whole: WholeWindow) -> None:
         whole.press("Tab")
     place = QRect(first.mapTo(page.viewport(), QPoint(0, 0)), first.size())
     assert page.viewport().rect().contains(place)
+
+
+@pytest.mark.parametrize("names", [("cell", "loss"), ("residual", "heads_off"), ("heads", "lens")])
+def test_what_has_the_keyboard_looks_so(whole: WholeWindow, names: tuple[str, str]) -> None:
+    """Also a list whose current row is out of sight, and one that is empty."""
+    whole.wish(EditText("To be, or not to be: that is the question. " * 4))
+    for name in names:
+        whole.window.go_to_panel(name)
+    whole.idle()
+    whole.editor.setFocus(Qt.FocusReason.OtherFocusReason)
+    before = whole.window.grab().toImage()
+    for _ in once_around(whole, "Tab")[:-1]:
+        whole.press("Tab")
+        widget, after = QApplication.focusWidget(), whole.window.grab().toImage()
+        assert widget is not None
+        place = QRect(widget.mapTo(whole.window, QPoint(0, 0)), widget.size())
+        assert before.copy(place) != after.copy(place), widget
+        before = after
