@@ -9,8 +9,11 @@ from PySide6.QtWidgets import QMainWindow, QMenu, QToolBar, QToolButton
 
 from gui.commands import Command
 from gui.state import State
+from gui.widgets.fitting_label import plain_tip
 from gui.wishes import OpenModel
+from gui.words.names import on_button
 
+_CHOOSE = "Choose a model"
 # Commands that the model's button offers too.
 _MODEL_DOORS = ("library", "download", "open", "open_file")
 
@@ -38,7 +41,7 @@ class CommandMenus(QObject):
         self._looks: dict[str, tuple[bool, bool]] = {}  # checked, enabled: by command
         self._models = QToolButton()
         self._models.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
-        self._models.setToolTip("Choose a model")
+        self._models.setToolTip(_CHOOSE)
         self._models.setAccessibleName("Model")
         self._models.setText("Model")
         toolbar = QToolBar("Commands")
@@ -61,7 +64,8 @@ class CommandMenus(QObject):
 
     def show_model(self, name: str) -> None:
         """Say which model is running; "" where none is."""
-        self._models.setText(f"Model: {name}" if name else "Model")
+        self._models.setText(f"Model: {on_button(name)}" if name else "Model")
+        self._models.setToolTip(plain_tip(f"Choose a model; {name} is open" if name else _CHOOSE))
 
     def add_menu(self, menu: QMenu, behind: str) -> None:
         """Put a menu of somebody else's behind a command's action, wherever that stands."""

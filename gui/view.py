@@ -27,6 +27,7 @@ from gui.words.head_effects import (
     shades_of,
     true_effects,
 )
+from gui.words.names import plain
 from gui.words.quantities import counted
 
 
@@ -90,7 +91,7 @@ def _status(state: State) -> str:
     config, n_fallen = reading.info.config, reading.n_fallen
     shape = f"{counted(config.n_layer, 'layer')} × {counted(config.n_head, 'head')}"
     parts = [
-        f"{reading.info.name}: {shape}",
+        f"{plain(reading.info.name)}: {shape}",
         f"{reading.info.n_parameters / 1e6:.1f} M weights{_held(reading)}",
         f"{reading.n_tokens:,} of at most {config.max_seq_len:,} tokens",
     ]

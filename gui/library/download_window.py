@@ -35,10 +35,10 @@ from engine.hub import (
 from engine.sizes import bytes_said
 from gui.library.downloading import Downloading
 from gui.library.pace import Pace, duration_text
-from gui.library.recent import plain
 from gui.library.table import TABLE_STYLE
 from gui.messages import Messages
 from gui.widgets.plain_label import plain_label, say
+from gui.words.names import plain
 
 _BAR = 1000  # steps of the progress bar, which cannot count as many bytes as a model has
 _STATUS_LINES = 3

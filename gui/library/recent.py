@@ -7,6 +7,7 @@ from PySide6.QtWidgets import QMenu, QWidget
 
 from engine.library import model_name
 from gui.settings import Settings
+from gui.words.names import plain
 
 MOST = 8
 _SETTING = "recent_models"
@@ -53,8 +54,3 @@ class RecentMenu(QMenu):
             action.triggered.connect(lambda _on=False, path=path: self.chosen.emit(path))
         if not paths:
             self.addAction("No model has been opened yet").setEnabled(False)
-
-
-def plain(text: str) -> str:
-    """A name from a disk on one line, without what could turn it round or hide a part of it."""
-    return "".join(letter if letter.isprintable() else "\ufffd" for letter in text)

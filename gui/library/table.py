@@ -17,8 +17,8 @@ from PySide6.QtGui import QBrush, QFont, QGuiApplication, QPalette
 from engine.formats import FLOAT32, FormatChoice, FormatName
 from engine.library import Found
 from engine.sizes import bytes_said
-from gui.library.recent import plain
 from gui.widgets.fitting_label import plain_tip
+from gui.words.names import plain
 
 Index = QModelIndex | QPersistentModelIndex
 FOUND_ROLE = int(Qt.ItemDataRole.UserRole)

@@ -25,11 +25,11 @@ from engine.formats import FormatChoice
 from engine.library import Found, Looking, Place, added_place, available_bytes, standard_places
 from gui.data_folder import kept_models_folder
 from gui.library.dialogs import ask_for_file, ask_for_folder
-from gui.library.recent import plain
 from gui.library.search import LibrarySearch
 from gui.library.table import FOUND_ROLE, TABLE_STYLE, LibraryFilter, LibraryTable, Memory
 from gui.settings import Settings
 from gui.widgets.plain_label import plain_label, say
+from gui.words.names import plain
 
 _SETTING = "library_folders"
 _DETAIL_LINES = 3

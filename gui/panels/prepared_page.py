@@ -16,6 +16,7 @@ from gui.widgets.strip_table import StripTable
 from gui.widgets.token_text import display
 from gui.windows_state import asked_by
 from gui.wishes import ChooseWindows, EditText
+from gui.words.names import plain
 from gui.words.prepared import SENTENCE, WORDS
 from gui.words.window_strips import live_strips, prepared_strips
 
@@ -68,12 +69,13 @@ class PreparedPage(QWidget):
             self.live.set_empty(missing or (answer.obstacle if answer else "") or WAITING)
             return
         info, windows = answer.reading.info, answer.windows
+        name = plain(info.name)
         is_fresh = answer.asked in asked_by(reading, state.choice)
         self.live.set_stale(view.state.stale or not is_fresh)
         at = min(view.layer, info.config.n_layer - 1), min(view.head, info.config.n_head - 1)
         self.live_label.set_wordings(
-            f"Live: {info.name}, layer {at[0]}, head {at[1]}, the last token's weights",
-            f"Live: {info.name}, L{at[0]} H{at[1]}",
+            f"Live: {name}, layer {at[0]}, head {at[1]}, the last token's weights",
+            f"Live: {name}, L{at[0]} H{at[1]}",
             f"Live, L{at[0]} H{at[1]}",
             "Live",
         )

@@ -24,12 +24,12 @@ from engine.training.plan import (
     limits_words,
 )
 from engine.training.recipes import RECIPES
-from gui.library.recent import plain
 from gui.theme import Theme
 from gui.training.shelf import TrainingData
 from gui.widgets.fitting_label import font_of
 from gui.widgets.number_field import NumberField, NumberKind
 from gui.widgets.wrapping_label import WrappingLabel
+from gui.words.names import plain
 
 _CHOICES: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {
     "tokenizer": ("tokens", (("characters", "characters"), ("byte-bpe", "byte-level BPE"))),

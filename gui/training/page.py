@@ -16,7 +16,6 @@ from PySide6.QtWidgets import (
 
 from engine.errors import EngineError
 from engine.training.plan import TrainingPlan
-from gui.library.recent import plain
 from gui.theme import Theme
 from gui.training.run import TrainingRun
 from gui.training.runs import TrainingRuns
@@ -25,6 +24,7 @@ from gui.training.shelf import model_facts
 from gui.training.view import TrainingView
 from gui.widgets.fitting_label import font_of
 from gui.widgets.wrapping_label import WrappingLabel
+from gui.words.names import plain
 
 
 class TrainingPage(QWidget):

@@ -4,8 +4,8 @@ import math
 from typing import Any
 
 from gui.library.pace import duration_text
-from gui.library.recent import plain
 from gui.training.run import TrainingRun
+from gui.words.names import plain
 
 
 def row_words(run: TrainingRun) -> str:

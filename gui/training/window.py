@@ -23,7 +23,6 @@ from engine.training.plan import TrainingPlan, n_parameters
 from gui.aside import Aside
 from gui.data_folder import data_folder
 from gui.library.pace import duration_text
-from gui.library.recent import plain
 from gui.messages import Messages
 from gui.settings import Settings
 from gui.theme import Theme
@@ -34,6 +33,7 @@ from gui.training.runs import TrainingRuns, seconds_needed
 from gui.training.sentences import row_words
 from gui.training.shelf import TrainingData
 from gui.widgets.wrapping_label import WrappingLabel
+from gui.words.names import plain
 from resources.corpus import held_out_names, play_paths
 
 _SETTLE_MS = 200  # how long nothing must change before the data are looked at

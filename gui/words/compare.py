@@ -13,6 +13,7 @@ from gui.widgets.candidate_text import percent
 from gui.widgets.lettering import quoted
 from gui.widgets.scales import exact, signed
 from gui.widgets.token_text import display, speak
+from gui.words.names import plain
 
 OPENING = "Opening"  # what a sentence begins with while a model is read
 Cell = tuple[int, int]  # slots: of the query, of the key
@@ -40,7 +41,7 @@ def titles(comparison: Comparison) -> tuple[tuple[str, ...], tuple[str, ...], tu
     mine, other = comparison.a, comparison.b
     differing = []
     if mine.info is not other.info:
-        differing.append(other.info.name)
+        differing.append(plain(other.info.name))
     if (mine.focus.layer, mine.focus.head) != (other.focus.layer, other.focus.head):
         differing.append(f"L{other.focus.layer} H{other.focus.head}")
     if mine.conditions != other.conditions:
@@ -172,7 +173,7 @@ def next_sentence(comparison: Comparison) -> str:
 def runs_sentence(comparison: Comparison) -> str:
     """Which two runs these are."""
     return " ".join(
-        f"{name} is {each.info.name}, layer {each.focus.layer}, head {each.focus.head}, "
+        f"{name} is {plain(each.info.name)}, layer {each.focus.layer}, head {each.focus.head}, "
         f"{conditions_said(each.conditions)}."
         for name, each in (("A", comparison.a), ("B", comparison.b))
     )
