@@ -214,7 +214,7 @@ class CachePanel(Panel):
         in_all = (
             f"{counted(len(columns), 'pass', 'passes')} in all: {computed:,} of {without:,} rows"
         )
-        took = f"{1000 * last.seconds:.1f} ms"
+        took = f"{1000 * last.seconds:,.1f} ms"
         self.rows.set_wordings(
             f"{per_pass}, {took}; {in_all}",
             f"{wrote}, {short}, {took}; {in_all}",

@@ -31,7 +31,7 @@ def linear_ticks(low: float, high: float, n_wanted: int, *, whole: bool = False)
 
 def log_ticks(low: float, high: float) -> list[Tick]:
     """Ticks at the powers of ten from 10 ** low to 10 ** high; low and high are exponents."""
-    return [Tick(float(at), f"{10.0**at:g}") for at in range(ceil(low), floor(high) + 1)]
+    return [Tick(float(at), _power(at)) for at in range(ceil(low), floor(high) + 1)]
 
 
 def round_up(value: float) -> float:
@@ -42,6 +42,10 @@ def round_up(value: float) -> float:
     return next(
         power * factor for factor in (1, 1.5, 2, 3, 4, 5, 6, 8, 10) if power * factor >= value
     )
+
+
+def _power(exponent: int) -> str:
+    return f"{10**exponent:,}" if 0 <= exponent < 6 else f"{10.0**exponent:g}"
 
 
 def _number(value: float, step: float) -> str:

@@ -82,6 +82,10 @@ class LensTable:
         settled = int(lens.settled[position])
         since = "the embedding" if not settled else self.depth_name(settled)
         after = quoted(self.labels[position])
+        if settled == lens.n_layer:
+            late = f"{answer} leads only in the output"
+            words = f"{answer} only in the output", "Only in the output"
+            return (f"After {after} at position {position}: {late}", late, *words)
         return (
             f"After {after} at position {position}: {answer} leads from {since} on",
             f"{answer} leads from {since} on",

@@ -166,6 +166,7 @@ def test_ticks_are_written_as_short_as_they_can_be() -> None:
     assert [tick.text for tick in linear_ticks(1, 3, 8, whole=True)] == ["1", "2", "3"]
     assert linear_ticks(4, 4, 3) == [Tick(4, "4")]
     assert log_ticks(-1, 2) == [Tick(-1, "0.1"), Tick(0, "1"), Tick(1, "10"), Tick(2, "100")]
+    assert [tick.text for tick in log_ticks(3, 6)] == ["1,000", "10,000", "100,000", "1e+06"]
 
 
 @given(st.floats(1e-6, 1e15))
