@@ -11,6 +11,7 @@ from PySide6.QtWidgets import (
     QHBoxLayout,
     QLabel,
     QPushButton,
+    QSizePolicy,
     QVBoxLayout,
     QWidget,
 )
@@ -22,7 +23,7 @@ from engine.errors import ConfigError
 from gui.compare_choice import CompareChoice, Difference
 from gui.library.dialogs import ask_for_file, ask_for_folder
 from gui.theme import Theme
-from gui.widgets.fitting_label import FittingLabel
+from gui.widgets.fitting_label import FittingLabel, plain_tip
 from gui.widgets.number_field import Number, NumberField, NumberKind
 from gui.widgets.prompt_edit import PromptEdit
 from resources import Pair
@@ -211,6 +212,7 @@ class CompareFields(QWidget):
             self.model_choice.clear()
             self.model_choice.addItems(names)
         self.model_choice.setCurrentIndex(-1 if path is None else known.index(path))
+        self.model_choice.setToolTip(plain_tip(self.model_choice.currentText()))
 
     def _complain(self) -> None:
         said = filter(None, (field.complaint for field in self._fields))
@@ -245,7 +247,10 @@ class CompareFields(QWidget):
             label.setTextFormat(Qt.TextFormat.PlainText)
             label.setBuddy(field)
         self._texts.addWidget(self.prompt, 1)
-        for part in (self.model_choice, self.same_head, *self._head_parts):
+        across = QSizePolicy.Policy
+        self.model_choice.setSizePolicy(across.Expanding, across.Fixed)  # for names of any length
+        self._of_model.addWidget(self.model_choice, 2)
+        for part in (self.same_head, *self._head_parts):
             self._of_model.addWidget(part)
         self._of_model.addStretch(1)
         for widget in (self.mask_choice, *self._window_parts, self.positions):

@@ -602,6 +602,8 @@ class HeadAtlas(ScrolledPicture):
                 region += place.adjusted(-halo, -halo, halo, halo).toAlignedRect()
                 region += self._name(one)[0].toAlignedRect()
         self._hovered = head
+        shapes = Qt.CursorShape
+        self.viewport().setCursor(shapes.ArrowCursor if head is None else shapes.PointingHandCursor)
         self.viewport().update(region)
         if head is None:
             self.hover_left.emit()

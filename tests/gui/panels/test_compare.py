@@ -321,6 +321,8 @@ def test_another_model_is_put_beside_by_its_folder(
     choose(panel.fields.model_choice, "Folder…")
     comparison = shown(whole)
     assert comparison.b.info.name == panel.fields.model_choice.currentText() == "other"
+    widest = panel.fields.model_choice.fontMetrics().horizontalAdvance("positions-sinusoidal")
+    assert panel.fields.model_choice.width() > widest + panel.fields.model_choice.height()
     own = by_itself(other, TEXT, Look(0, 1), Conditions())
     assert comparison.weights_b == pytest.approx(own.focus.weights, abs=1e-6)
     assert whole.reading.info.name == "small"

@@ -226,7 +226,8 @@ def test_the_heading_says_from_where_on_the_answer_leads(
         depth = 3
         while depth and best[depth - 1, position] == best[3, position]:
             depth -= 1
-        since = ("from the embedding on", "from layer 0 on", "from layer 1 on", "only in the output")
+        froms = [f"from {name} on" for name in ("the embedding", "layer 0", "layer 1")]
+        since = [*froms, "only in the output"]
         assert panel.heading.text().startswith(f"After {OPEN}{letter_of(position)}{CLOSE} at pos")
         assert panel.heading.text().endswith(f" leads {since[depth]}")
 

@@ -248,6 +248,7 @@ def test_hovering_names_the_head_once_and_leaving_says_so(atlas: HeadAtlas, qtbo
     point_at(atlas.viewport(), place)
     point_at(atlas.viewport(), place + QPointF(2, 2))
     assert heard == [(2, 1)]
+    assert atlas.viewport().cursor().shape() == Qt.CursorShape.PointingHandCursor
     assert not np.array_equal(plain, colours(atlas))
     with qtbot.waitSignal(atlas.hover_left):
         QApplication.sendEvent(atlas.viewport(), QEvent(QEvent.Type.Leave))

@@ -149,8 +149,10 @@ def test_hovering_tells_the_position_once_and_leaving_too(strip: TokenStrip) -> 
     move_mouse(strip, strip.rect_of(2).center() + QPoint(2, 0))
     move_mouse(strip, strip.rect_of(3).center())
     assert (seen, left) == ([2, 3], [])
+    assert strip.viewport().cursor().shape() == Qt.CursorShape.PointingHandCursor
     move_mouse(strip, QPoint(390, 145))
     assert (seen, left) == ([2, 3], [True])
+    assert strip.viewport().cursor().shape() == Qt.CursorShape.ArrowCursor
 
 
 def test_the_tooltip_is_plain_text_about_the_token(
