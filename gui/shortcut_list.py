@@ -41,6 +41,8 @@ class ShortcutList(QDialog):
                 table.setItem(row, column, QTableWidgetItem(text))
         table.resizeColumnsToContents()
         table.horizontalHeader().setSectionResizeMode(3, QHeaderView.ResizeMode.Stretch)
+        # What a command does is read whole, on as many lines as that takes.
+        table.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
         layout = QVBoxLayout(self)
         layout.addWidget(table)
-        self.resize(parent.size() * 0.8)
+        self.resize(parent.size() * 0.9)

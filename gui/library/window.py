@@ -76,7 +76,7 @@ class LibraryWindow(QDialog):
         self._connect()
         self._show_row()
         if parent is not None:
-            self.resize(parent.size() * 0.85)
+            self.resize(parent.size() * 0.95)
 
     # Building
 
@@ -224,7 +224,7 @@ class LibraryWindow(QDialog):
             width = metrics.horizontalAdvance(sample) + 2 * em
             self.table.setColumnWidth(column, width)
             rest -= width if sample else 0
-        self.table.setColumnWidth(0, max(round(rest * 0.45), 8 * em))
+        self.table.setColumnWidth(0, max(round(rest * 0.52), 8 * em))
 
     def _on_found(self, models: list[Found]) -> None:
         self._table.add(models)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QRect, Qt
 from PySide6.QtGui import QAction, QGuiApplication, QKeySequence
 from PySide6.QtWidgets import (
     QApplication,
@@ -377,6 +377,11 @@ def test_f1_lists_every_command_with_its_keys(whole: WholeWindow) -> None:
     assert by_title["Larger"] == "Ctrl++, Ctrl+="
     assert by_title["Step"] == "PgDown"
     assert by_title["Copy picture"] == ""
+    metrics, wide = table.fontMetrics(), table.columnWidth(3)
+    for row, (_menu, _title, _keys, said) in enumerate(rows):
+        room = QRect(0, 0, wide - 8, 1000)
+        needed = metrics.boundingRect(room, Qt.TextFlag.TextWordWrap, said).height()
+        assert needed <= table.rowHeight(row) < needed + 2 * metrics.height(), said
     whole.press("Esc", shown)
     wait_until(lambda: not whole.window.findChildren(ShortcutList))
 
