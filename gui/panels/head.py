@@ -72,8 +72,13 @@ class HeadPanel(Panel):
         self.is_on.clicked.connect(lambda _on: self._switch())
         words.addWidget(self.is_on)
         controls = self._controls = QHBoxLayout()
-        for drawing, text in (("heatmap", "Heatmap"), ("arcs", "Links")):
+        for drawing, text, tip in (
+            ("heatmap", "Heatmap", "The head as a square, a row for each query."),
+            ("arcs", "Links", "The head as links from the selected query."),
+        ):
             button = QPushButton(text)
+            button.setToolTip(tip)
+            button.setAccessibleDescription(tip)
             button.setCheckable(True)
             button.clicked.connect(
                 lambda _on=False, drawing=drawing: self.wish(SetDisplay({"drawing": drawing}))
