@@ -22,6 +22,7 @@ from gui.questions.asking import IDLE, Asking
 from gui.questions.costing import Costing
 from gui.questions.measuring import Measuring
 from gui.state import HeadsOff, Selection, Store
+from gui.words.names import plain
 from gui.worker import EngineThread, Job
 
 if TYPE_CHECKING:
@@ -347,7 +348,7 @@ class Controller(QObject):
         self._stop_playing()
         self._take_back_part()
         phase = "loading" if self._store.state.reading else "starting"
-        self._store.update(phase=phase, notice=f"Opening {path.name} …")
+        self._store.update(phase=phase, notice=f"Opening {plain(path.name)} …")
         self._measuring.stop()
         self._keep_heads_of(path)
         state = self._store.state
@@ -391,7 +392,7 @@ class Controller(QObject):
 
     def _show_opening(self, name: str, share: float) -> None:
         if self._is_opening:
-            self._store.update(notice=f"Opening {name} … {share:.0%} (Esc stops)")
+            self._store.update(notice=f"Opening {plain(name)} … {share:.0%} (Esc stops)")
 
     @property
     def _is_opening(self) -> bool:

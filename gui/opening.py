@@ -16,6 +16,7 @@ from engine.reading import Look, Reading
 from engine.readouts import ROLE_THRESHOLD, Role
 from engine.sizes import bytes_said
 from gui.state import State
+from gui.words.names import plain
 
 if TYPE_CHECKING:
     from engine.scope import Scope
@@ -131,12 +132,12 @@ def told_of_format(before: Reading | None, now: Reading) -> str:
     held = now.info.held
     if held.is_for_room and (before is None or before.info != now.info):
         why = held.reason.removeprefix("automatic: ")
-        return f"{now.info.name} was opened in {held.number_format}, {why}."
+        return f"{plain(now.info.name)} was opened in {held.number_format}, {why}."
     if before is None or before.info.path != now.info.path or before.info.held == now.info.held:
         return ""
     n_bytes = before.info.held.n_bytes
     return (
-        f"{now.info.name} was opened again in {held.title} on {held.device!r}: "
+        f"{plain(now.info.name)} was opened again in {held.title} on {held.device!r}: "
         f"{bytes_said(held.n_bytes)} of weights, {bytes_said(n_bytes)} before. "
         "The text was run again."
     )
@@ -153,6 +154,6 @@ def doubt_about_vocabulary(reading: Reading) -> str:
     if not n_tokens or 2 * n_tokens >= n_rows:
         return ""
     return (
-        f"{info.name} has {n_rows:,} token ids, its tokenizer only {n_tokens:,} tokens: if they do "
-        "not belong together, what it reads is not the text."
+        f"{plain(info.name)} has {n_rows:,} token ids, its tokenizer only {n_tokens:,} tokens: "
+        "if they do not belong together, what it reads is not the text."
     )
