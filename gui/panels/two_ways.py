@@ -28,6 +28,7 @@ from gui.widgets.wrapping_label import WrappingLabel
 from gui.wishes import MeasureCost, SetCosts, StopMeasuringCost
 from gui.words.chart_axes import from_zero
 from gui.words.two_ways import (
+    HIDDEN_CELLS,
     agreement,
     both_said,
     digits_said,
@@ -37,6 +38,7 @@ from gui.words.two_ways import (
     token_digits,
     totals,
     turns,
+    uncounted,
 )
 
 _WITH, _WITHOUT = Series("with", "text", "line"), Series("without", "text_dim", "dashes")
@@ -50,7 +52,10 @@ READING = "Read the text in one pass, and again one token at a time, under the s
 
 
 class TwoWaysPanel(Panel):
-    """Two experiments, each with a button, curves, totals and the largest difference."""
+    """Two experiments, each with a button, the largest difference, curves and totals.
+
+    Whether both ways gave the same is what they are run for: it stands where it is seen at once.
+    """
 
     name: ClassVar[str] = "two_ways"
 
@@ -68,6 +73,7 @@ class TwoWaysPanel(Panel):
         self.run_both = RunButton("Decode both ways", DECODING, (self.steps_label, self.steps))
         self.decoding, self.reading_note = WrappingLabel(DECODING), WrappingLabel(READING)
         self.complaint, self.agreement, self.equality = (WrappingLabel() for _ in range(3))
+        self.uncounted, self.hidden_cells = WrappingLabel(), WrappingLabel()
         self.rows_chart = CurveChart(("rows of keys and values", "rows"), "step", (_WITH, _WITHOUT))
         self.time_chart = CurveChart(("ms per step", "ms"), "step", (_WITH, _WITHOUT))
         self.work_chart = CurveChart(
@@ -89,13 +95,21 @@ class TwoWaysPanel(Panel):
                 self.decoding,
                 self.run_both,
                 self.complaint,
+                self.agreement,
                 self.rows_chart,
                 self.time_chart,
                 self.work_chart,
                 self.totals,
-                self.agreement,
+                self.uncounted,
             ),
-            (self.reading_note, self.run_one, self.turn_chart, self.turns, self.equality),
+            (
+                self.reading_note,
+                self.run_one,
+                self.equality,
+                self.turn_chart,
+                self.turns,
+                self.hidden_cells,
+            ),
         )
         outer = QHBoxLayout(self)
         outer.setContentsMargins(0, 0, 0, 0)
@@ -208,6 +222,7 @@ class TwoWaysPanel(Panel):
             widget.setVisible(has_steps)
         if both is None or not has_steps:
             self.agreement.say("")
+            self.uncounted.say("")
             return
         x = np.arange(1.0, len(both.steps) + 1)
         axis = Axis(0.5, both.n_wanted + 0.5, tuple(_step_ticks(both.n_wanted)))
@@ -224,6 +239,7 @@ class TwoWaysPanel(Panel):
         is_same = both.difference <= TOLERANCE and both.n_same == len(both.steps)
         glyph = GLYPHS[verdict_of(is_same)]
         self.agreement.say(f"{glyph} {agreement(both)}")
+        self.uncounted.say(uncounted(both))
 
     def _draw_turns(self, one: OneByOne | None) -> None:
         has_tokens = one is not None and one.n_done > 0
@@ -231,6 +247,7 @@ class TwoWaysPanel(Panel):
             widget.setVisible(has_tokens)
         if one is None or not has_tokens:
             self.equality.say("")
+            self.hidden_cells.say("")
             return
         tokens = np.arange(1.0, one.n_done + 1)
         taken = 1000 * np.cumsum(one.serial_seconds)
@@ -243,6 +260,7 @@ class TwoWaysPanel(Panel):
         self.turns.show_rows(turns(one))
         glyph = GLYPHS[verdict_of(one.n_equal == one.n_done)]
         self.equality.say(f"{glyph} {equality(one)}")
+        self.hidden_cells.say(HIDDEN_CELLS)
 
     def _dress(self, theme: Theme) -> None:
         self._page.set_theme(theme)
@@ -251,6 +269,8 @@ class TwoWaysPanel(Panel):
         tint(self.steps_label, theme.text)
         for label in (self.decoding, self.reading_note, self.agreement, self.equality):
             label.set_look(theme.font_body, theme.text)
+        for label in (self.uncounted, self.hidden_cells):
+            label.set_look(theme.font_axis, theme.text_dim)
         self.complaint.set_look(theme.font_axis, theme.bad)
         for button in (self.run_both, self.run_one):
             button.set_theme(theme)

@@ -83,8 +83,15 @@ def agreement(both: BothWays) -> str:
     """Whether both ways gave the same, in numbers."""
     return (
         f"The logits of both ways differ by at most {both.difference:.1e}, and both draw the same "
-        f"next token at {both.n_same:,} of {len(both.steps):,} steps. The pass over the prompt, "
-        f"{time_said(both.prompt_seconds)}, is the same for both and not counted."
+        f"next token at {both.n_same:,} of {len(both.steps):,} steps."
+    )
+
+
+def uncounted(both: BothWays) -> str:
+    """What the totals leave out."""
+    return (
+        f"The pass over the prompt, {time_said(both.prompt_seconds)}, is the same for both and not "
+        "counted."
     )
 
 
@@ -116,6 +123,8 @@ def equality(one: OneByOne) -> str:
     return (
         f"{one.n_equal:,} of {one.n_done:,} tokens have the same keys, values and logits both "
         f"ways: largest difference {one.rows_difference:.1e} of keys and values, "
-        f"{one.logits_difference:.1e} of logits. At once, blocks of queries also compute cells "
-        "that the mask hides."
+        f"{one.logits_difference:.1e} of logits."
     )
+
+
+HIDDEN_CELLS = "At once, blocks of queries also compute cells that the mask hides."

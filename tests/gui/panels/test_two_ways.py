@@ -16,6 +16,7 @@ from engine.scope import Scope
 from gui import graphs
 from gui.costs import Costs, Measured
 from gui.panels.two_ways import CHANGED, TwoWaysPanel
+from gui.state import Display
 from gui.theme import THEMES
 from gui.view import View
 from gui.wishes import MeasureCost, SetCosts, StopMeasuringCost, Wish
@@ -49,6 +50,11 @@ def view_with(reading: Reading, **fields: Any) -> View:
 def decoded(reading: Reading, *steps: DecodeStep, wanted: int = 2) -> Measured[BothWays]:
     """So many steps of both ways after five tokens."""
     return Measured(reading, BothWays(5, wanted, 0.02, steps))
+
+
+def is_seen_whole(widget: QWidget) -> bool:
+    """Whether nothing of it is cut off, or scrolled away."""
+    return widget.isVisible() and widget.visibleRegion().boundingRect() == widget.rect()
 
 
 def press(panel: QWidget, key: Qt.Key = Qt.Key.Key_Space) -> None:
@@ -117,6 +123,22 @@ def test_totals_stand_beside_each_other(panel: TwoWaysPanel, scope: Scope) -> No
     )
     assert panel.agreement.text().startswith("✓ The logits of both ways differ by at most 2.0e-06")
     assert "the same next token at 2 of 2 steps" in panel.agreement.text()
+
+
+@pytest.mark.parametrize("theme", ["light", "projector"])
+def test_whether_both_ways_gave_the_same_is_seen_without_scrolling(
+    qtbot: QtBot, window: QWidget, panel: TwoWaysPanel, scope: Scope, theme: str
+) -> None:
+    """In the middle of a small window, below what was pressed and above the curves."""
+    house(window, panel, 550, 340)
+    reading, display = scope.edit("to be"), Display(theme=THEMES[theme])
+    one = Measured(reading, OneByOne(5, 0.004, 1000, (0.002,) * 5, 800, 3e-7, 4e-6, 5))
+    for verdict, costs in (
+        (panel.agreement, Costs(both_ways=decoded(reading, *STEPS))),
+        (panel.equality, Costs(one_by_one=one)),
+    ):
+        panel.show_view(view_of(reading, costs=costs, display=display))
+        qtbot.waitUntil(lambda verdict=verdict: is_seen_whole(verdict))
 
 
 def test_results_that_differ_are_crossed(panel: TwoWaysPanel, scope: Scope) -> None:
