@@ -125,6 +125,7 @@ class CostPanel(Panel):
         outer = QHBoxLayout(self)
         outer.setContentsMargins(0, 0, 0, 0)
         outer.addWidget(self._page)
+        self.setFocusProxy(self.longest)
 
     def _connect(self) -> None:
         for chart in (self.work_chart, self.time_chart, self.bytes_chart):

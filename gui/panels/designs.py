@@ -87,6 +87,7 @@ class DesignsPanel(Panel):
         outer = QHBoxLayout(self)
         outer.setContentsMargins(0, 0, 0, 0)
         outer.addWidget(self._page)
+        self.setFocusProxy(self.formats.button(0))
 
     def _choices(self) -> QWidget:
         row = QWidget()

@@ -114,6 +114,7 @@ class TwoWaysPanel(Panel):
         outer = QHBoxLayout(self)
         outer.setContentsMargins(0, 0, 0, 0)
         outer.addWidget(self._page)
+        self.setFocusProxy(self.steps)
 
     @property
     def _step_charts(self) -> tuple[CurveChart, ...]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
@@ -19,6 +20,9 @@ class ColumnPage(ScrolledPage):
     def __init__(self, first: Sequence[QWidget], second: Sequence[QWidget]) -> None:
         self.content = QWidget()  # all of it, of which the page shows as much as there is room for
         super().__init__(self.content)
+        # Charts take no keyboard, so that Tab alone would not lead to those at the end.
+        self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        self.setAccessibleName("Page, up and down scroll it")
         self._em = LIGHT.font_axis
         self._groups = [QWidget(), QWidget()]
         self._columns = [QVBoxLayout(group) for group in self._groups]

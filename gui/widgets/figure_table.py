@@ -32,6 +32,7 @@ from PySide6.QtWidgets import (
 from gui.theme import LIGHT, Theme
 from gui.widgets.curves import Series, draw_swatch
 from gui.widgets.fitting_label import font_of, plain_tip
+from gui.widgets.scrolled_page import keep_in_sight
 
 _LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
 _RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
@@ -178,6 +179,7 @@ class FigureTable(QTableWidget):
             QGuiApplication.clipboard().setText("\t".join(self._rows[at]))
             return
         super().keyPressEvent(event)
+        keep_in_sight(self.viewport(), self.visualRect(self.currentIndex()))
 
     def _line(self) -> int:
         return ceil(1.5 * self._theme.font_axis)
