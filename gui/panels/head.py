@@ -1,5 +1,6 @@
 """One head in full: as a square of weights, or as links from the selected query."""
 
+from math import ceil
 from typing import ClassVar
 
 from PySide6.QtCore import QSize
@@ -27,6 +28,7 @@ from gui.view import View
 from gui.widgets.arc_view import ArcView
 from gui.widgets.fitting_label import FittingLabel
 from gui.widgets.head_view import HeadView
+from gui.widgets.lettering import Lettering
 from gui.widgets.matrix_view import MatrixView
 from gui.widgets.scales import exact
 from gui.wishes import PointAt, SelectPosition, SetDisplay, Wish
@@ -160,7 +162,8 @@ class HeadPanel(Panel):
             role = f"off · {role}"
         self.heading.set_wordings(f"{name} · {role}", f"{short} · {role}", short)
         carried = carried_said(view)
-        self.row_text.set_wordings(f"{view.row_sentence} {carried[0]}", *carried, "")
+        at_least = carried_shortly(int(n_carrying(view.row)), int(view.row_visible.sum()))
+        self.row_text.set_wordings(f"{view.row_sentence} {carried[0]}", *carried, at_least, "")
 
     def numbers(self, view: View) -> tuple[Table, ...]:
         """Every weight of the head."""
@@ -209,6 +212,9 @@ class HeadPanel(Panel):
         self._layout.setSpacing(unit)
         self.heading.set_look(theme, theme.text, bold=True)
         self.row_text.set_look(theme, theme.text)
+        # The heading says itself in fewer words rather than push this out.
+        room = Lettering(self.font(), theme.font_body).width(carried_shortly(888, 888))
+        self.row_text.setMinimumWidth(ceil(room))
         for head_view in self.views.values():
             head_view.set_theme(theme)
 
@@ -223,6 +229,11 @@ def carried_said(view: View) -> tuple[str, ...]:
     few = f"{n_keys:,} of {n_seen:,} {carry} {share}"
     of_all = counted(n_seen, "position")
     return f"{n_keys:,} of {of_all} {carry} {share} of the weight.", f"{few}.", few
+
+
+def carried_shortly(n_keys: int, n_seen: int) -> str:
+    """The same in hardly any words."""
+    return f"{100 * CARRIED:.0f} % on {n_keys:,} of {n_seen:,}"
 
 
 def _n_same(view: View, previous: View | None) -> int:

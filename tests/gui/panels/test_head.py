@@ -1,6 +1,7 @@
 """The panels of one head and of the prompt point at the same cell."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from html import unescape
 from pathlib import Path
 
@@ -8,14 +9,17 @@ import numpy as np
 import pytest
 from PySide6.QtCore import QEvent, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QWidget
 
 from engine.readouts import ROLE_FORMULAS, ROLES
 from gui.panels.head import HeadPanel
 from gui.panels.heads import HeadsPanel
+from gui.state import Display
+from gui.theme import THEMES, Theme
 from gui.view import resolve
 from gui.widgets.matrix_view import MatrixView
 from gui.wishes import SelectPosition, SetDisplay
+from tests.gui.tiny_scope import house, tiny_scope, view_of
 from tests.gui.whole_window import WholeWindow, wait_until
 
 
@@ -81,6 +85,21 @@ def test_how_many_positions_carry_nine_tenths_is_said_of_the_row(whole: WholeWin
     QApplication.sendEvent(whole.child(MatrixView), QEvent(QEvent.Type.Leave))
     names = {figure.name: figure.digits for figure in panel.figures()}
     assert names["number of positions that carry 90 %"] == str(n_keys)
+
+
+@pytest.mark.parametrize("theme", THEMES.values(), ids=THEMES)
+def test_how_many_carry_nine_tenths_is_read_in_the_middle_of_a_small_window(
+    window: QWidget, theme: Theme
+) -> None:
+    """Whatever the head's role is called: its name then takes fewer words."""
+    panel = HeadPanel()
+    house(window, panel, 540, 330)
+    view = view_of(tiny_scope().edit("to be or not to be"), display=Display(theme=theme))
+    for role in (*ROLES, None):
+        panel.show_view(replace(view, role=role))
+        QApplication.processEvents()
+        assert "90 %" in panel.row_text.shown()
+        assert (role or "mixed") in panel.heading.shown()
 
 
 def test_orders_of_heads_say_their_formulas(whole: WholeWindow) -> None:
