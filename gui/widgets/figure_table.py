@@ -81,8 +81,9 @@ class FigureTable(QTableWidget):
         header.setMinimumSectionSize(1)
         self.set_headings(*headings)
         for column in range(len(headings)):
-            fit = QHeaderView.ResizeMode.ResizeToContents
-            mode = fit if column else QHeaderView.ResizeMode.Stretch
+            # Not by Qt's own measure, which keeps room for bold headings and cuts the first column.
+            fixed = QHeaderView.ResizeMode.Fixed
+            mode = fixed if column else QHeaderView.ResizeMode.Stretch
             header.setSectionResizeMode(column, mode)
 
     def set_headings(self, *headings: str) -> None:
@@ -90,6 +91,7 @@ class FigureTable(QTableWidget):
         self._headings = headings
         self.setHorizontalHeaderLabels(headings)
         self._align_headings()
+        self._leave_out()
 
     def _align_headings(self) -> None:
         for column in range(len(self._headings)):
@@ -155,6 +157,8 @@ class FigureTable(QTableWidget):
             left_out.add(column)
         for column in self._gives_way:
             self.setColumnHidden(column, column in left_out)
+        for column, width in enumerate(widths[1:], start=1):
+            self.setColumnWidth(column, width)
 
     def _width_of(self, column: int) -> int:
         """What a column needs, whether it is shown or not."""

@@ -88,6 +88,25 @@ def test_names_stay_and_columns_give_way_where_it_is_narrow(qtbot: QtBot) -> Non
     assert "second 2,000,000" in item.toolTip()
 
 
+@pytest.mark.parametrize("theme", [LIGHT, DARK, PROJECTOR], ids=lambda theme: theme.name)
+def test_headings_take_no_room_that_names_need(qtbot: QtBot, theme: Theme) -> None:
+    """Where all words fit, none is cut: not the names of rows, nor headings or figures."""
+    headings = ("part", "multiply-adds", "needed", "time grows as")
+    table = FigureTable("Parts", headings)
+    qtbot.addWidget(table)
+    table.set_theme(theme)
+    table.show_rows([("norms and all their sums", "13.3 G", "1.96 GiB", "n^1.26")])
+    metrics = table.fontMetrics()
+    words = [metrics.horizontalAdvance(heading) for heading in headings]
+    words[0] = metrics.horizontalAdvance("norms and all their sums")
+    words[2] = metrics.horizontalAdvance("1.96 GiB")
+    table.resize(sum(words) + 4 * 3 * theme.unit, 60)
+    table.show()
+    QApplication.processEvents()
+    widths = [table.columnWidth(column) for column in range(4)]
+    assert all(width > word for width, word in zip(widths, words, strict=True))
+
+
 def test_headings_can_change(table: FigureTable) -> None:
     table.set_headings("design", "at 9", "at 99")
     heading = table.horizontalHeaderItem(1)
