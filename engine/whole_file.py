@@ -1,6 +1,7 @@
 """Files that are on disk whole or not at all, even after a power cut."""
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 
@@ -23,11 +24,16 @@ def write_whole(path: Path, contents: bytes) -> None:
     """Write a file whole or not at all.
 
     Raises:
-        OSError: the file cannot be written.
+        OSError: the file cannot be written; nothing of it is left.
     """
     temporary = path.with_name(f"{path.name}.tmp")
-    temporary.write_bytes(contents)
-    put_in_place(temporary, path)
+    try:
+        temporary.write_bytes(contents)
+        put_in_place(temporary, path)
+    except OSError:
+        with suppress(OSError):  # what is told is why it could not be written
+            temporary.unlink(missing_ok=True)
+        raise
 
 
 def _keep_names(folder: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QFileDialog, QWidget
 
+from engine.whole_file import write_whole
 from gui.export import numbers, panel_picture
 from gui.export.numbers import Table
 from gui.export.stamp import Stamp, stamp_of
@@ -37,11 +38,12 @@ class _Job:
     what: str
 
     def run(self) -> str:
-        """Write it; returns what went wrong."""
+        """Write it, or leave what was there as it was; returns what went wrong."""
         try:
-            self.path.write_bytes(self.make())
-        except OSError:
-            return f"{self.path} cannot be written; choose a folder that exists and can be written."
+            write_whole(self.path, self.make())
+        except OSError as error:
+            why = error.strerror or error
+            return f"{self.path} cannot be written ({why}); choose another folder or name."
         return ""
 
 

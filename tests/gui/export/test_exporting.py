@@ -1,9 +1,11 @@
 """What leaves the program: every panel's picture and numbers, by menu, key and right click."""
 
 import csv
+import errno
 import gc
 import io
 import json
+import os
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -759,8 +761,28 @@ def test_a_file_that_cannot_be_written_is_said_in_one_sentence(
 ) -> None:
     path = export("head", f"missing/a{suffix}")
     assert whole.window.message_bar.sentence == (
-        f"{path} cannot be written; choose a folder that exists and can be written."
+        f"{path} cannot be written ({os.strerror(errno.ENOENT)}); choose another folder or name."
     )
+
+
+@pytest.mark.parametrize("suffix", [".png", ".npz"])
+def test_a_full_disk_is_named_and_costs_nothing_that_was_there(
+    whole: WholeWindow, export: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, suffix: str
+) -> None:
+    """The file that was to be replaced stays, and nothing half-written beside it."""
+    path = export("head", f"a{suffix}")
+    before = path.read_bytes()
+    write = Path.write_bytes
+
+    def fill(self: Path, contents: bytes) -> int:
+        write(self, contents[: len(contents) // 2])
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Path, "write_bytes", fill)
+    export("head", f"a{suffix}")
+    assert path.read_bytes() == before
+    assert list(path.parent.glob(f"a{suffix}*")) == [path]
+    assert f"({os.strerror(errno.ENOSPC)})" in whole.window.message_bar.sentence
 
 
 # Copying one number
