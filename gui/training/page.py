@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from PySide6.QtCore import Signal
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import (
     QComboBox,
     QHBoxLayout,
@@ -192,12 +192,19 @@ class TrainingPage(QWidget):
             self.open_wanted.emit(self._keep(run))
 
     def _discard(self, run: TrainingRun) -> None:
-        answer = QMessageBox.question(
-            self,
+        yes, no = QMessageBox.StandardButton.Yes, QMessageBox.StandardButton.No
+        question = QMessageBox(
+            QMessageBox.Icon.Question,
             "Discard the training",
             f"Remove the training “{plain(run.title)}” and all that it wrote?",
+            yes | no,
+            self,
         )
-        if answer == QMessageBox.StandardButton.Yes:
+        question.setTextFormat(Qt.TextFormat.PlainText)  # a file's name is in it
+        question.setDefaultButton(no)
+        answer = question.exec()
+        question.deleteLater()
+        if answer == yes:
             self._run = None
             self._runs.discard(run)
 

@@ -424,13 +424,37 @@ def test_a_training_is_paused_killed_resumed_finished_and_discarded(
 
     again = show()
     assert rows(again)[1] == "mine.txt: 1 × 2 heads, width 16, rotary (finished)"
-    monkeypatch.setattr(QMessageBox, "question", lambda *_: QMessageBox.StandardButton.No)
+    monkeypatch.setattr(QMessageBox, "exec", lambda _box: QMessageBox.StandardButton.No)
     click(lab.page.discard_button)
     assert run.folder.exists()
-    monkeypatch.setattr(QMessageBox, "question", lambda *_: QMessageBox.StandardButton.Yes)
+    monkeypatch.setattr(QMessageBox, "exec", lambda _box: QMessageBox.StandardButton.Yes)
     click(lab.page.discard_button)
     assert not run.folder.exists()
     assert rows(lab) == ["New training…", "Recorded: two <i>layers"]
+
+
+def test_the_name_of_a_text_is_asked_about_to_the_letter(
+    show: Show, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And Enter alone removes nothing."""
+    data = TrainingData("<i>mine.txt", (tmp_path / "a.txt",))
+    make_training(tmp_path / "data" / "trainings", TINY, data)
+    lab = show()
+    lab.list.setCurrentRow(1)
+    asked: list[QMessageBox] = []
+
+    def press_enter(box: QMessageBox) -> int:
+        asked.append(box)
+        box.show()
+        assert box.textFormat() == Qt.TextFormat.PlainText
+        assert "“<i>mine.txt: 1 × 2 heads" in box.text()
+        QTest.keyClick(box, Qt.Key.Key_Return)
+        return box.result()
+
+    monkeypatch.setattr(QMessageBox, "exec", press_enter)
+    click(lab.page.discard_button)
+    assert len(asked) == 1
+    assert rows(lab)[1].startswith("<i>mine.txt")
 
 
 def test_a_training_that_an_earlier_version_began_goes_on(show: Show, tmp_path: Path) -> None:
