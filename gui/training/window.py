@@ -44,7 +44,8 @@ Wanted = tuple[TrainingPlan, TrainingData]
 class TrainingLab(QDialog):
     """Owns the list of runs, the form of a new one and the page of a run.
 
-    It stands beside the main window; a training goes on while it is closed.
+    It stands beside the main window and closes with a model to open; a training goes on while it
+    is closed.
     """
 
     open_wanted = Signal(object)  # the Path of a model
@@ -91,7 +92,7 @@ class TrainingLab(QDialog):
         self.list.currentRowChanged.connect(self._show_row)
         self.form.changed.connect(self._on_form)
         self.form.start_wanted.connect(self._start)
-        self.page.open_wanted.connect(self.open_wanted)
+        self.page.open_wanted.connect(self._open)
         self._runs.listed.connect(self._fill_list)
         self._runs.changed.connect(self._on_run)
         self._runs.told.connect(self._tell)
@@ -165,6 +166,11 @@ class TrainingLab(QDialog):
     def _tell(self, sentence: str) -> None:
         if not self.isVisible():
             self._messages.info(sentence)
+
+    def _open(self, model: Path) -> None:
+        """Make way for the main window, where the model is seen."""
+        self.accept()
+        self.open_wanted.emit(model)
 
     # The form
 

@@ -364,11 +364,12 @@ def test_the_curves_are_the_record_s(show: Show) -> None:
 def test_a_recorded_run_opens_as_a_model(qtbot: QtBot, show: Show, recorded: Path) -> None:
     lab = show()
     open_recorded(lab)
+    for button in (lab.page.keep_button, lab.page.discard_button, lab.page.resume_button):
+        assert not button.isVisible()
     with qtbot.waitSignal(lab.open_wanted) as told:
         click(lab.page.open_button)
     assert told.args == [recorded]
-    for button in (lab.page.keep_button, lab.page.discard_button, lab.page.resume_button):
-        assert not button.isVisible()
+    assert not lab.isVisible()  # the window where the model is seen lies behind it
 
 
 def test_a_record_that_is_damaged_is_not_offered(show: Show, recorded: Path) -> None:
@@ -661,6 +662,11 @@ def test_a_trained_model_opens_and_closing_saves_what_trains(
     whole.idle()
     assert whole.reading.info.config.n_layer == 1
     assert whole.reading.document.text == "to be"
+    assert not lab.isVisible()
+    whole.window.activateWindow()
+    wait_until(whole.window.isActiveWindow)
+    whole.press("Ctrl+T", whole.editor)
+    wait_until(lab.isVisible)
     click(lab.page.resume_button)
     paused = run.step
     wait_until(lambda: run.step > paused, "a step after the pause")
