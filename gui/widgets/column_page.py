@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QResizeEvent
+from PySide6.QtGui import QColor, QFocusEvent, QPainter, QPaintEvent, QPen, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from gui.theme import LIGHT, Theme
@@ -23,7 +23,7 @@ class ColumnPage(ScrolledPage):
         # Charts take no keyboard, so that Tab alone would not lead to those at the end.
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self.setAccessibleName("Page, up and down scroll it")
-        self._em = LIGHT.font_axis
+        self._em, self._accent, self._stroke = LIGHT.font_axis, LIGHT.accent, LIGHT.stroke
         self._groups = [QWidget(), QWidget()]
         self._columns = [QVBoxLayout(group) for group in self._groups]
         for column, widgets in zip(self._columns, (first, second), strict=True):
@@ -43,7 +43,7 @@ class ColumnPage(ScrolledPage):
     def set_theme(self, theme: Theme) -> None:
         """Take over sizes."""
         unit = theme.unit
-        self._em = theme.font_axis
+        self._em, self._accent, self._stroke = theme.font_axis, theme.accent, theme.stroke
         self._across.setContentsMargins(2 * unit, unit, 2 * unit, unit)
         self._across.setSpacing(4 * unit)
         self._down.setSpacing(2 * unit)
@@ -55,6 +55,25 @@ class ColumnPage(ScrolledPage):
         """Take the second group beside the first where there is room."""
         super().resizeEvent(event)
         self._arrange()
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        """Show that the arrow keys go here."""
+        super().focusInEvent(event)
+        self.viewport().update()
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        """Show that they no longer do."""
+        super().focusOutEvent(event)
+        self.viewport().update()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Frame the page that has the keyboard; its margins let the frame be seen."""
+        super().paintEvent(event)
+        if self.hasFocus():
+            with QPainter(self.viewport()) as painter:
+                painter.setPen(QPen(QColor(self._accent), self._stroke))
+                half = round(self._stroke / 2)
+                painter.drawRect(self.viewport().rect().adjusted(half, half, -half - 1, -half - 1))
 
     def _arrange(self) -> None:
         is_wide = self.viewport().width() >= _WIDE_EMS * self._em
