@@ -22,6 +22,7 @@ from engine.hub.repository import Repository
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _DIGEST = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_ERROR_NUMBER = re.compile(r"^\[Errno -?\d+\] ")  # before the system's words
 _UNSAFE = re.compile(r'[\x00-\x1f\\:*?"<>|]')  # in a file's name, on one system or another
 _MOST_JSON = 32 << 20  # bytes of a file of settings
 _LOG_IN = "log in with “hf auth login”"
@@ -214,7 +215,8 @@ class Client:
                 "https://huggingface.co."
             ) from error
         except httpx2.HTTPError as error:
-            raise BrokenConnectionError(str(error) or type(error).__name__) from error
+            why = _ERROR_NUMBER.sub("", str(error)) or type(error).__name__
+            raise BrokenConnectionError(why) from error
 
     def _refusal(self, error: Any, repository: Repository) -> str:  # noqa: ANN401 - as above
         errors, name = _library().errors, repository.name
