@@ -18,7 +18,7 @@ from gui.widgets.head_view import Cell, HeadView
 from gui.widgets.legend import Legend, draw_left_out, hatch_period
 from gui.widgets.matrix_axes import Margins, MatrixAxes, label_room
 from gui.widgets.matrix_geometry import MatrixGeometry, roomy, whole
-from gui.widgets.pixels import Canvas, Spans, colour, packed, pool, strokes
+from gui.widgets.pixels import Canvas, Spans, colour_cells, packed, strokes
 from gui.widgets.scales import MASKED
 
 _WHEEL_STEP = 120  # an eighth of a degree each, as Qt counts
@@ -90,7 +90,7 @@ class MatrixView(HeadView):
         self._wheel = 0
         self._pressed: QPointF | None = None
         self._dragged_from: tuple[int, int] | None = None
-        self._strokes = strokes(1, 1, 1, 1)
+        self._strokes = np.zeros((1, 1), np.bool_)
         self._pointed: _Pointed | None = None  # None: to be found anew
         self._placed_for: tuple[object, _Places] | None = None
         self._hatched_for: tuple[int, int, int, int] | None = None
@@ -330,21 +330,21 @@ class MatrixView(HeadView):
         if len(rows.start):
             first = int(rows.start[0])
             index = self._levels(first, g.n_rows)
-            below = pool(index, Spans(rows.start - first, rows.stop - first), columns)
-            colour(box[top:], self._table, below, hatching[top:])
+            lines = Spans(rows.start - first, rows.stop - first)
+            colour_cells(box[top:], self._table, index, lines, columns, hatching[top:])
         if top:
             left = int(np.searchsorted(columns.start, n_kept))
-            masked = np.full((top, g.width - left), MASKED, np.uint8)
-            colour(box[:top, left:], self._table, masked, hatching[:top, left:])
+            masked, hatch = self._table[MASKED], self._table[256 + MASKED]
+            box[:top, left:] = np.where(hatching[:top, left:], hatch, masked)
 
-    def _hatching(self) -> NDArray[np.uint16]:
-        """The strokes of the room's pixels."""
+    def _hatching(self) -> NDArray[np.bool_]:
+        """Which of the room's pixels are on the strokes."""
         room, theme, ratio = self._geometry.room, self._theme, self._canvas.ratio
         g = self._geometry if self._zoom is not None else room
         period, stroke = round(hatch_period(theme) * ratio), max(1, round(ratio))
         wanted = (g.height, g.width, period, stroke)
         if self._hatched_for != wanted:
-            self._strokes, self._hatched_for = np.ascontiguousarray(strokes(*wanted)), wanted
+            self._strokes, self._hatched_for = strokes(*wanted) > 0, wanted
         return self._strokes[: self._geometry.height, : self._geometry.width]
 
     def _draw_left_out_column(self, painter: QPainter) -> None:

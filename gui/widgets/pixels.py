@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtGui import QColor, QImage, QPaintEngine, QPainter
 
-_BAND = 1 << 15  # pixels whose indices stay in the processor's cache
+_BAND = 1 << 16  # pixels that stay in the processor's cache
 _LINE_KEEPERS = (QPaintEngine.Type.SVG, QPaintEngine.Type.Pdf)
 _ROUNDING = 1e-9  # of the quotient of two whole numbers
 
@@ -86,20 +86,37 @@ def hatched(table: NDArray[np.uint32], hatch: int) -> NDArray[np.uint32]:
     return both
 
 
-def colour(
+def colour_cells(
     pixels: NDArray[np.uint32],
     table: NDArray[np.uint32],
     index: NDArray[np.uint8],
-    hatching: NDArray[np.uint16],
+    rows: Spans,
+    columns: Spans,
+    is_stroke: NDArray[np.bool_],
 ) -> None:
-    """Write the colours of `index` [height, width] and its strokes into `pixels`.
+    """Write cells into `pixels` [height, width], whose lines show `rows` and columns `columns`.
 
-    In bands: numpy widens indices to 8 bytes, which for a whole screen costs more than the rest.
+    `index` [n, m] are places in a `hatched` table, `is_stroke` [height, width] says which pixels
+    are on the strokes. A picture has more pixels than cells: so cells are coloured and drawn out
+    across, and what that gives is copied line by line.
     """
-    band = max(1, _BAND // max(1, index.shape[1]))
-    for top in range(0, len(index), band):
+    index, lines = _unshared(index, rows, -2)
+    index, places = _unshared(index, columns, -1)
+    colours, masked = (each.take(places, 1) for each in (table.take(index), index == 0))
+    band = max(1, _BAND // max(1, len(places)))
+    for top in range(0, len(lines), band):
         part = slice(top, top + band)
-        pixels[part] = table.take(index[part] + hatching[part])
+        pixels[part] = colours.take(lines[part], 0)
+        np.copyto(pixels[part], table[256], where=masked.take(lines[part], 0) & is_stroke[part])
+
+
+def _unshared(
+    index: NDArray[np.uint8], along: Spans, axis: int
+) -> tuple[NDArray[np.uint8], NDArray[np.intp]]:
+    """Cells of which no pixel shows several any more, and which of them each pixel shows."""
+    if (along.stop - along.start).max(initial=0) <= 1:
+        return index, along.start
+    return _largest(index, along, axis), np.arange(len(along.start))
 
 
 def packed(colour: str) -> int:
