@@ -433,11 +433,11 @@ class MatrixView(HeadView):
         ratio = self._canvas.ratio
         halo, line = max(1, round(0.75 * ratio)) / ratio, max(1, round(width * ratio)) / ratio
         rings = (self._theme.surface, 0.0, line + 2 * halo), (colour, halo, line + halo)
+        painter.setPen(Qt.PenStyle.NoPen)
         for ink, near, far in rings:
-            filling = QColor(ink)
-            for frame in frames:
-                for bar in _ring(frame, near, far):
-                    painter.fillRect(bar, filling)
+            painter.setBrush(QColor(ink))
+            painter.drawRects([bar for frame in frames for bar in _ring(frame, near, far)])
+        painter.setBrush(Qt.BrushStyle.NoBrush)
 
     def _strips(self, query: int | None, key: int | None) -> list[QRectF]:
         box, g, ratio = self._box, self._geometry, self._canvas.ratio

@@ -1,6 +1,7 @@
 """From cells to device pixels: whole pixels a cell, or the largest cell of a pixel."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 from math import ceil
 from typing import TypeVar
 
@@ -28,6 +29,7 @@ class Spans:
         return Spans(self.start[first:last], self.stop[first:last])
 
 
+@lru_cache(maxsize=16)  # both axes of a picture as a rule, and of the next one
 def spans(n_cells: int, cell: float, first_pixel: int, n_pixels: int) -> Spans:
     """What `n_pixels` pixels from `first_pixel` on show of cells that are `cell` pixels wide."""
     pixels = np.arange(first_pixel, first_pixel + n_pixels + 1)
