@@ -277,7 +277,8 @@ class PromptEdit(QPlainTextEdit):
 
     def _shift(self, position: int, removed: int, added: int) -> None:
         """Keep the chips by their letters until the new tokens arrive."""
-        if removed != added and len(self._chips.starts):
+        stops = self._chips.stops
+        if removed != added and len(stops) and position < stops[-1]:
             self._chips = self._chips.shifted(position, removed, added)
 
     def _paint_chips(self, painter: QPainter, clip: QRectF) -> None:
@@ -287,7 +288,7 @@ class PromptEdit(QPlainTextEdit):
             place = self.blockBoundingGeometry(block).translated(offset)
             if place.top() > clip.bottom():
                 break
-            if block.isVisible():
+            if block.isVisible() and place.bottom() > clip.top():
                 lines = _lines(block, clip.top() - place.top(), clip.bottom() - place.top())
                 self._paint_block(painter, block, lines, place.topLeft(), known)
             block = block.next()
