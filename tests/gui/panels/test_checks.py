@@ -3,8 +3,9 @@
 from dataclasses import replace
 
 import pytest
+from PySide6.QtCore import QEvent, QObject
 from PySide6.QtGui import QColor
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
 from engine.conditions import Conditions
@@ -13,6 +14,7 @@ from engine.readouts import Checks
 from gui.panels.checks import ChecksPanel
 from gui.state import Display
 from gui.theme import THEMES, Theme
+from tests.gui.picture_facts import is_all_painted
 from tests.gui.tiny_scope import house, picture, tiny_scope, view_of
 
 
@@ -28,6 +30,20 @@ def panel(window: QWidget) -> ChecksPanel:
 def reading() -> Reading:
     """Eleven tokens."""
     return tiny_scope().edit("to be or no")
+
+
+class LayoutWatch(QObject):
+    """Counts how often a widget is to lay out what is in it."""
+
+    def __init__(self, widget: QWidget) -> None:
+        super().__init__(widget)
+        self.n_requests = 0
+        widget.installEventFilter(self)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Count, and let the event pass."""
+        self.n_requests += event.type() == QEvent.Type.LayoutRequest
+        return super().eventFilter(watched, event)
 
 
 def texts(panel: ChecksPanel) -> list[str]:
@@ -185,6 +201,44 @@ def test_colour_and_shape_tell_the_same(panel: ChecksPanel, reading: Reading, th
     assert good not in seen[0]
     assert good in seen[1]
     assert bad not in seen[1]
+
+
+def test_a_comparison_that_comes_and_goes_lays_out_nothing_anew(
+    qtbot: QtBot, panel: ChecksPanel, reading: Reading
+) -> None:
+    """It does with each keystroke, and a window takes long to lay out."""
+    awaited = view_of(reading)
+    there = view_of(reading, cache_check=CacheCheck(11, 2.5e-6, 1.25e-7))
+    for view in (awaited, there, awaited):
+        panel.show_view(view)
+    QApplication.processEvents()
+    watch = LayoutWatch(panel)
+    for view, figure in ((there, "2.5e-06"), (awaited, "checking…")):
+        panel.show_view(view)
+        assert panel.lines[3].text().endswith(figure)
+        assert is_all_painted(panel.window())
+    assert not watch.n_requests
+    wide = replace(reading, checks=Checks(0.0, 1.0, all_finite=True))
+    panel.show_view(view_of(wide))  # another figure that has had no room yet
+    qtbot.waitUntil(lambda: watch.n_requests > 0)
+
+
+@pytest.mark.parametrize("theme", THEMES.values(), ids=THEMES)
+def test_figures_of_every_width_are_painted_whole_in_another_theme(
+    panel: ChecksPanel, reading: Reading, theme: Theme
+) -> None:
+    """What room a figure had in a theme is no room in a larger one."""
+    panel.show_view(view_of(reading))
+    panel.show_view(view_of(reading, display=Display(theme=theme)))
+    check = CacheCheck(11, 2.5e-6, 1.25e-7)
+    panel.show_view(view_of(reading, display=Display(theme=theme), cache_check=check))
+    fresh = ChecksPanel()
+    house(panel.window(), fresh, panel.width(), panel.height())
+    fresh.show()
+    for view in (view_of(reading, display=Display(theme=theme)), panel.drawn):
+        assert view is not None
+        fresh.show_view(view)
+    assert picture(fresh) == picture(panel)
 
 
 def test_drawing_twice_gives_the_same_picture(panel: ChecksPanel, reading: Reading) -> None:

@@ -18,7 +18,7 @@ from gui.widgets.axis_labels import AxisLabels
 from gui.widgets.lettering import Lettering
 from gui.widgets.matrix_geometry import MatrixGeometry
 from gui.widgets.matrix_view import MatrixView
-from gui.widgets.pixels import packed, pool, spans
+from gui.widgets.pixels import colour_cells, hatched, packed, pool, spans
 from gui.widgets.scales import WeightScale
 from tests.gui.picture_facts import PaintWatch, colours, drag, middle, point_at, turn_wheel
 
@@ -116,6 +116,27 @@ def test_pooling_is_the_largest_of_the_cells_that_a_pixel_covers(
         first = pixel * n_cells // n_pixels
         last = max(first + 1, (pixel + 1) * n_cells // n_pixels)
         assert pooled[pixel, 0] == values[first:last, : max(1, n_cells // n_pixels)].max()
+
+
+@given(st.integers(1, 60), st.integers(1, 60), st.integers(1, 90), st.integers(0, 2**32 - 1))
+def test_a_pixel_has_the_colour_of_its_largest_cell_and_masked_ones_are_hatched(
+    n_rows: int, n_columns: int, n_pixels: int, seed: int
+) -> None:
+    """However many cells share a pixel, or pixels a cell, along either side."""
+    rng = np.random.default_rng(seed)
+    index = (rng.integers(0, 256, (n_rows, n_columns)) * rng.integers(0, 2)).astype(np.uint8)
+    table = hatched(rng.integers(0, 2**32, 256, np.uint32), 7)
+    is_stroke = rng.random((n_pixels, n_pixels)) < 0.3
+    pixels = np.zeros((n_pixels, n_pixels), np.uint32)
+    rows, columns = (spans(n, n_pixels / n, 0, n_pixels) for n in (n_rows, n_columns))
+    colour_cells(pixels, table, index, rows, columns, is_stroke)
+    for y, x in np.ndindex(pixels.shape):
+        (top, bottom), (left, right) = (
+            (at * n // n_pixels, max(at * n // n_pixels + 1, (at + 1) * n // n_pixels))
+            for at, n in ((y, n_rows), (x, n_columns))
+        )
+        largest = index[top:bottom, left:right].max()
+        assert pixels[y, x] == (7 if is_stroke[y, x] and not largest else table[largest])
 
 
 @given(
