@@ -25,7 +25,7 @@ _CHOICES = {
 
 # No model comes near; a damaged file may, and must not make anyone allocate it.
 LARGEST = 2**24
-_LARGEST_NUMBER = sys.float_info.max  # whole numbers in JSON may be longer
+LARGEST_NUMBER = sys.float_info.max  # whole numbers in JSON may be longer
 # How many queries attention takes at a time, each block against the keys up to its own end.
 # Measured on two cores: smaller blocks save more of the square but cost more calls.
 QUERY_BLOCK = 128
@@ -68,7 +68,7 @@ class RopeScaling:
                 f"{', '.join(get_args(RopeStretch))}."
             )
         for name in ("factor", "low_turns", "high_turns", "first_context", "attention_factor"):
-            if not 0 < getattr(self, name) <= _LARGEST_NUMBER:
+            if not 0 < getattr(self, name) <= LARGEST_NUMBER:
                 raise ConfigError(
                     f"{name} = {quoted(getattr(self, name))} is not possible in a rope scaling; "
                     "make it positive and finite."
@@ -77,7 +77,7 @@ class RopeScaling:
             raise ConfigError(
                 f"low_turns = {self.low_turns} is not below high_turns = {self.high_turns}."
             )
-        if not all(0 < divisor <= _LARGEST_NUMBER for divisor in self.divisors):
+        if not all(0 < divisor <= LARGEST_NUMBER for divisor in self.divisors):
             raise ConfigError("the divisors of a rope scaling must be positive and finite.")
 
 
@@ -178,13 +178,13 @@ class ModelConfig:
 
     def _check_numbers(self) -> None:
         for name in ("rope_theta", "norm_eps", "embedding_scale", "score_scale"):
-            if not 0 < getattr(self, name) <= _LARGEST_NUMBER:
+            if not 0 < getattr(self, name) <= LARGEST_NUMBER:
                 raise ConfigError(
                     f"{name} = {quoted(getattr(self, name))} is not possible; "
                     "make it positive and finite."
                 )
         for name in ("local_rope_theta", "score_cap", "logit_cap"):
-            if not 0 <= getattr(self, name) <= _LARGEST_NUMBER:
+            if not 0 <= getattr(self, name) <= LARGEST_NUMBER:
                 raise ConfigError(
                     f"{name} = {quoted(getattr(self, name))} is not possible; "
                     "make it positive and finite, or 0."

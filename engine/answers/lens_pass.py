@@ -14,14 +14,12 @@ from engine.answers.lens import Lens
 from engine.answers.recorded_rows import RecordedRows
 from engine.cancelling import Cancelled, give_up_if, never
 from engine.conditions import Conditions
-from engine.logit_rows import log_sums, ranks, top
+from engine.logit_rows import N_TOGETHER, log_sums, ranks, top
 from engine.model import Transformer
 from engine.session import Session
 
 # Logits worked out before they are shown: a moment's work, 50 MB.
 _NUMBERS = 12 << 20
-# Rows of logits worked out together: the weights are read once for them.
-_ROWS = 64
 
 
 class LensReader:
@@ -133,7 +131,7 @@ class LensReader:
         shown = [self._session.hidden(at) for at in range(rows.start, rows.stop)]
         hidden = torch.stack((*depths, torch.from_numpy(np.stack(shown)).to(end), end))
         target = torch.from_numpy(self._arrays["target"][rows].copy()).to(end.device)
-        step = max(1, _ROWS // len(hidden))
+        step = max(1, N_TOGETHER // len(hidden))
         for at in range(0, len(target), step):
             give_up_if(cancelled)
             few = slice(at, at + step)

@@ -3,14 +3,13 @@
 Names of settings and weights are Hugging Face's; a name of ours is that of `engine.model`.
 """
 
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
 from torch import Tensor
 
-from engine.config import Activation, ModelConfig
+from engine.config import LARGEST_NUMBER, Activation, ModelConfig
 from engine.errors import ConfigError, quoted
 
 _ACTIVATIONS: dict[str, Activation] = {
@@ -145,7 +144,7 @@ class Settings:
 
 def _is_finite(value: object) -> bool:
     """Whether it is a number that float can hold; whole ones in JSON may be longer."""
-    return type(value) in (int, float) and abs(cast("float", value)) <= sys.float_info.max
+    return type(value) in (int, float) and abs(cast("float", value)) <= LARGEST_NUMBER
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
-from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtCore import QSize, Qt, QTimer, Signal
 from PySide6.QtGui import (
     QContextMenuEvent,
     QGuiApplication,
@@ -14,7 +14,7 @@ from PySide6.QtGui import (
     QShortcut,
     QShowEvent,
 )
-from PySide6.QtWidgets import QMenu, QWidget
+from PySide6.QtWidgets import QLayout, QMenu, QWidget
 
 from engine.reading import Reading
 from gui.export.numbers import Table
@@ -136,6 +136,16 @@ class Panel(QWidget):
 
     def show_place(self, place: object) -> None:
         """Show a place that a lead led to, once it is there."""
+
+    def _narrowest(self, layout: QLayout, *parts: QSize) -> QSize:
+        """As narrow as the widest of some parts of its layout, and as high as it asks to be.
+
+        For a panel that puts more side by side where it is wide: else one that was wide once
+        would not give its room back to those beside it.
+        """
+        margins = layout.contentsMargins()
+        width = max(part.width() for part in parts) + margins.left() + margins.right()
+        return QSize(width, super().minimumSizeHint().height())
 
     # What leaves the program
 

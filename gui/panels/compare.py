@@ -132,15 +132,9 @@ class ComparePanel(AskingPanel):
             self._describe(comparison, obstacle)
 
     def minimumSizeHint(self) -> QSize:
-        """As narrow as without candidates, which stand beside the patterns only where it is wide.
-
-        Else a panel that was wide once would not give its room back to those beside it.
-        """
+        """As narrow as without candidates, which stand beside the patterns where it is wide."""
         lines = (self.fields.minimumSizeHint(), self._line.minimumSize())
-        parts = (*lines, self._squares.minimumSizeHint())
-        margins = self._rows.contentsMargins()
-        width = max(part.width() for part in parts) + margins.left() + margins.right()
-        return QSize(width, super().minimumSizeHint().height())
+        return self._narrowest(self._rows, *lines, self._squares.minimumSizeHint())
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Both the patterns and the candidates where there is room for both."""

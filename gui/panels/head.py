@@ -118,15 +118,9 @@ class HeadPanel(Panel):
         self._top.setDirection(way.LeftToRight if is_wide else way.TopToBottom)
 
     def minimumSizeHint(self) -> QSize:
-        """As narrow as with words above controls, however wide it is now.
-
-        Else a panel that was wide once would not give its room back to those beside it.
-        """
+        """As narrow as with words above controls, however wide it is now."""
         lines = (self._words.minimumSize(), self._controls.minimumSize())
-        parts = (*lines, self.stack.minimumSizeHint())
-        margins = self._layout.contentsMargins()
-        width = max(part.width() for part in parts) + margins.left() + margins.right()
-        return QSize(width, super().minimumSizeHint().height())
+        return self._narrowest(self._layout, *lines, self.stack.minimumSizeHint())
 
     def draw(self, view: View, previous: View | None) -> None:
         """The head in the drawing that is chosen; the other one rests."""

@@ -59,7 +59,6 @@ _FIRST_SHIFT = 32
 _TALL = 40  # ems of height from which on figures have room below both texts' heatmaps
 _ROOMY = 32  # and from which on they have it below one
 # Shares of the width: a heatmap, and what names the rows, of figures too or of heatmaps alone.
-# Shares of the width: a heatmap, and what names the rows, of figures too or of heatmaps alone.
 _MAP, _WIDE_NAMES, _NARROW_NAMES, _LEAST_NAMES = 4, 6, 4, 3
 _MOST = 100  # of the height that is left: all but a hundredth is the heatmaps'
 

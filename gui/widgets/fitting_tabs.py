@@ -7,6 +7,7 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QSizePolicy, QStackedWidget, QTabWidget, QWidget
 
 from gui.theme import LIGHT, Theme
+from gui.widgets.dock_tabs import TABS_NAME
 from gui.widgets.fitting_label import font_of, plain_tip
 
 _ASKS = QSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Preferred)
@@ -24,7 +25,7 @@ class FittingTabs(QTabWidget):
         super().__init__(parent)
         self.setTabPosition(QTabWidget.TabPosition.South)  # where those of docks are
         self.setDocumentMode(True)
-        self.tabBar().setAccessibleName("Panels in this place")
+        self.tabBar().setAccessibleName(TABS_NAME)
         self._names: list[tuple[str, str]] = []  # long and short
         self._theme = LIGHT
         self.currentChanged.connect(self._let_only_one_ask)

@@ -602,8 +602,7 @@ class HeadAtlas(ScrolledPicture):
                 region += place.adjusted(-halo, -halo, halo, halo).toAlignedRect()
                 region += self._name(one)[0].toAlignedRect()
         self._hovered = head
-        shapes = Qt.CursorShape
-        self.viewport().setCursor(shapes.ArrowCursor if head is None else shapes.PointingHandCursor)
+        self.show_hand(can_click=head is not None)
         self.viewport().update(region)
         if head is None:
             self.hover_left.emit()

@@ -295,8 +295,7 @@ class LensGrid(PointedPicture[Cell]):
     def _hover(self, cell: Cell | None) -> None:
         if cell != self._hovered:
             self._hovered = cell
-            shape = Qt.CursorShape.PointingHandCursor if cell else Qt.CursorShape.ArrowCursor
-            self.viewport().setCursor(shape)
+            self.show_hand(can_click=cell is not None)
             self._tell()
 
     def _scrolled(self) -> None:

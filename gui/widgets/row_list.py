@@ -281,8 +281,7 @@ class RowList(PointedPicture[int]):
                     self.viewport().update(self.row_place(each).toAlignedRect())
             self._hovered = row
             if self.HAS_HAND:
-                hand, arrow = Qt.CursorShape.PointingHandCursor, Qt.CursorShape.ArrowCursor
-                self.viewport().setCursor(arrow if row is None else hand)
+                self.show_hand(can_click=row is not None)
 
     def _tell(self) -> None:
         """Redraw, and say which row is current."""

@@ -40,6 +40,11 @@ class ScrolledPicture(QAbstractScrollArea):
             self._is_stale = is_stale
             self.viewport().update()
 
+    def show_hand(self, *, can_click: bool) -> None:
+        """Show by the pointer whether a click on what it is over does something."""
+        shapes = Qt.CursorShape
+        self.viewport().setCursor(shapes.PointingHandCursor if can_click else shapes.ArrowCursor)
+
     def frame_focus(self, painter: QPainter, theme: Theme) -> None:
         """Frame the whole while keys go here; for where nothing that is in sight tells so."""
         if self.hasFocus():

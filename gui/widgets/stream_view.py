@@ -216,9 +216,7 @@ class StreamView(PointedPicture[Key]):
     def _hover(self, key: Key | None) -> None:
         if key != self._hovered:
             self._hovered = key
-            can = key is not None and key[1] >= 0
-            shape = Qt.CursorShape.PointingHandCursor if can else Qt.CursorShape.ArrowCursor
-            self.viewport().setCursor(shape)
+            self.show_hand(can_click=key is not None and key[1] >= 0)
             self._tell()
 
     def _scrolled(self) -> None:

@@ -486,9 +486,7 @@ class TokenStrip(ScrolledPicture):
         for each in (left, place):
             if each is not None and each < len(self._tokens):
                 self.viewport().update(self._rect(each).toRect().adjusted(-2, -2, 2, 2))
-        can_select = place is not None and place >= self._n_fallen_out
-        shapes = Qt.CursorShape
-        self.viewport().setCursor(shapes.PointingHandCursor if can_select else shapes.ArrowCursor)
+        self.show_hand(can_click=place is not None and place >= self._n_fallen_out)
         if place is not None and place >= self._n_fallen_out:
             self.position_hovered.emit(place - self._n_fallen_out)
         elif left is not None and left >= self._n_fallen_out:

@@ -154,11 +154,11 @@ def fixed_window_said(loss: FixedWindowLoss) -> tuple[str, ...]:
     one of those plays, seems to beat the model's.
     """
     held_out = f"on the plays kept out it costs {loss.held_out_mean:.2f} nats per token"
-    counted = f"counted {loss.n_counted:,} tokens of {loss.n_texts} plays"
+    basis = f"counted {loss.n_counted:,} tokens of {loss.n_texts} plays"
     mean = f"{loss.held_out_mean:.2f} nats"
     return (
-        f"The n-gram model {counted} (interpolated Kneser–Ney); {held_out}, and less on its own.",
-        f"The n-gram model {counted}; {held_out}, and less on its own.",
+        f"The n-gram model {basis} (interpolated Kneser–Ney); {held_out}, and less on its own.",
+        f"The n-gram model {basis}; {held_out}, and less on its own.",
         f"n-gram: {mean} per token on plays kept out, less on those counted.",
         f"n-gram: {mean} on plays kept out, less on others.",
     )
